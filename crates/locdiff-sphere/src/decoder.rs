@@ -1,0 +1,299 @@
+//! From coefficients back to places: the maxima of F(u) = Σ c_lm·Y_lm(u), continuously.
+//!
+//! Every density exp F or F itself peaks where F does. F is band-limited, so a grid with
+//! three rings per wavelength shows every peak, but a node can lie far below its peak (27
+//! nats for an encoding at degree 47 on a grid of two). So: every grid-local maximum that
+//! could still belong to one of the best peaks is refined by Newton's method with exact
+//! gradient and Hessian, and peaks are ranked by the refined value.
+//!
+//! What "could still" means: along any great circle F is a trigonometric polynomial of
+//! degree L, so by Bernstein's inequality |F″| ≤ L²·(max F − min F)/2, and a node at
+//! distance s from a peak lies at most a·(max F − min F) below it, a = (L·s)²/4. Maximum
+//! and minimum are themselves at most that far from the grid's extremes.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use crate::derivatives::{Jet, JetWorkspace, SplitFunction};
+use crate::simd::{Kernel, vectorised};
+use crate::triangle::LANES;
+use crate::{Basis, Coefficients, Grid, LatLon, Scalar, Transform, UnitVector};
+
+/// Rings per degree of the coarse grid; there are twice as many longitudes.
+const OVERSAMPLING: usize = 3;
+
+/// A local maximum of a function on the sphere.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Peak {
+    /// Where it is.
+    pub place: LatLon,
+    /// The function's value there.
+    pub value: f64,
+    /// Value and derivatives at the last step of the search, next to the maximum: the
+    /// Hessian tells how wide the peak is.
+    pub jet: Jet,
+}
+
+/// Finds the maxima of functions of one maximum degree.
+///
+/// ```
+/// use locdiff_sphere::{Coefficients, Decoder, LatLon};
+///
+/// let lima = LatLon::new(-12.0464, -77.0428)?;
+/// let decoder = Decoder::new(23);
+/// let peak = decoder.mode(&Coefficients::of(lima, 23));
+/// assert!(peak.place.distance_km(lima) < 0.001);
+/// # Ok::<(), locdiff_sphere::InvalidPlace>(())
+/// ```
+pub struct Decoder {
+    basis: Basis,
+    /// f32 is enough to see peaks; the refinement is done in f64.
+    coarse: Transform<f32>,
+    /// How far a node can lie below its peak, in units of the grid's largest difference.
+    slack: f64,
+}
+
+impl Decoder {
+    /// Prepares decoding of coefficients up to `max_degree`.
+    ///
+    /// # Panics
+    /// If `max_degree` is 0 (a constant has no maximum) or beyond
+    /// [`crate::LARGEST_DEGREE`].
+    pub fn new(max_degree: usize) -> Decoder {
+        assert!(max_degree > 0, "coefficients of degree 0 are a constant, without a maximum");
+        let rings = OVERSAMPLING * (max_degree + 1);
+        let grid = Grid::new(rings, 2 * rings);
+        // The poles are farthest from any node; elsewhere half a diagonal is less.
+        let farthest = grid.colatitude(0);
+        let below = (max_degree as f64 * farthest).powi(2) / 4.0;
+        Decoder {
+            basis: Basis::new(max_degree),
+            coarse: Transform::new(grid, max_degree),
+            slack: below / (1.0 - 2.0 * below),
+        }
+    }
+
+    /// The basis that the decoder evaluates.
+    pub fn basis(&self) -> &Basis {
+        &self.basis
+    }
+
+    /// The global maximum.
+    ///
+    /// # Panics
+    /// If the coefficients have another maximum degree.
+    pub fn mode(&self, coefficients: &Coefficients) -> Peak {
+        self.modes(coefficients, 1)[0]
+    }
+
+    /// The `count` highest local maxima, highest first; fewer if there are not so many,
+    /// but at least one.
+    ///
+    /// # Panics
+    /// If the coefficients have another maximum degree.
+    pub fn modes(&self, coefficients: &Coefficients, count: usize) -> Vec<Peak> {
+        coefficients.assert_fits(&self.basis);
+        self.modes_of_batch(coefficients.as_slice(), count).swap_remove(0)
+    }
+
+    /// [`Decoder::modes`] of each row of a matrix `[batch, (max_degree + 1)²]`; entries must
+    /// be finite.
+    ///
+    /// # Panics
+    /// If the size is not a multiple of (max_degree + 1)².
+    pub fn modes_of_batch<T: Scalar>(&self, coefficients: &[T], count: usize) -> Vec<Vec<Peak>> {
+        let size = self.basis.len();
+        assert!(
+            coefficients.len().is_multiple_of(size),
+            "{} coefficients are not rows of {size}",
+            coefficients.len()
+        );
+        let mut jets = JetWorkspace::new(self.basis.max_degree());
+        let mut values = vec![0.0; self.coarse.grid().len()];
+        let mut scaled = vec![0.0; size];
+        let functions = coefficients.chunks_exact(size);
+        let peaks = functions.map(|function| {
+            let function: Vec<f64> = function.iter().map(|c| c.widened()).collect();
+            let split = SplitFunction::new(&function);
+            // Divided by the largest coefficient, no function overflows f32.
+            for (out, c) in scaled.iter_mut().zip(&function) {
+                *out = (c / split.scale) as f32;
+            }
+            self.coarse.synthesize_into(&scaled, &mut values);
+            self.best_peaks(&split, &values, count.max(1), &mut jets)
+        });
+        peaks.collect()
+    }
+
+    /// The best peaks of a function whose coarse values, divided by its scale, are given.
+    fn best_peaks(
+        &self,
+        function: &SplitFunction,
+        values: &[f32],
+        count: usize,
+        jets: &mut JetWorkspace,
+    ) -> Vec<Peak> {
+        let grid = self.coarse.grid();
+        let (lowest, highest) = vectorised(Range { values });
+        let slack = f64::from(highest - lowest) * self.slack;
+        // The best peak is at least as high as the highest node.
+        let threshold = if count == 1 { highest - slack as f32 } else { f32::NEG_INFINITY };
+        let mut candidates = local_maxima(grid, values, threshold);
+        let mut peaks: Vec<Peak> = Vec::new();
+        while let Some(Node { value, index }) = candidates.pop() {
+            if let Some(worst) = peaks.get(count - 1)
+                && f64::from(value) + slack < worst.value / function.scale
+            {
+                break;
+            }
+            let start = grid.place(index / grid.longitudes(), index % grid.longitudes());
+            let peak = self.climb(function, start, jets);
+            let apart = 0.01 / self.basis.max_degree() as f64;
+            if peaks.iter().all(|known| known.place.angle_to(peak.place) > apart) {
+                let rank = peaks.partition_point(|known| known.value >= peak.value);
+                peaks.insert(rank, peak);
+            }
+        }
+        peaks.truncate(count);
+        peaks
+    }
+
+    /// Newton's method in the tangent plane, made to climb: eigenvalues of the Hessian
+    /// count by their size, steps are at most half a radian per degree, and a step that
+    /// doesn't climb is halved.
+    fn climb(&self, function: &SplitFunction, start: LatLon, workspace: &mut JetWorkspace) -> Peak {
+        let longest = 0.5 / self.basis.max_degree() as f64;
+        let mut place = start;
+        let mut jet = self.basis.jet_of(function, place, workspace);
+        for _ in 0..100 {
+            let mut step = jet.newton_step(longest);
+            let mut next = moved(place, step);
+            // Below this length Newton has converged to rounding: what remains is its
+            // square times the degree.
+            if step[0].hypot(step[1]) < 1e-7 * longest {
+                place = next;
+                break;
+            }
+            let mut next_jet = self.basis.jet_of(function, next, workspace);
+            while next_jet.value < jet.value && step[0].hypot(step[1]) > 1e-9 * longest {
+                step = step.map(|part| 0.5 * part);
+                next = moved(place, step);
+                next_jet = self.basis.jet_of(function, next, workspace);
+            }
+            (place, jet) = (next, next_jet);
+        }
+        Peak { place, value: jet.value, jet }
+    }
+}
+
+impl Jet {
+    /// The step (east, north) in radians towards the maximum of the local parabola.
+    fn newton_step(&self, longest: f64) -> [f64; 2] {
+        let [(first, axis), (second, other)] = self.principal_curvatures();
+        let floor = 1e-12 * first.abs().max(second.abs()).max(f64::MIN_POSITIVE);
+        let along = |curvature: f64, [x, y]: [f64; 2]| {
+            let length = (self.east * x + self.north * y) / curvature.abs().max(floor);
+            [length * x, length * y]
+        };
+        let (a, b) = (along(first, axis), along(second, other));
+        let step = [a[0] + b[0], a[1] + b[1]];
+        let length = step[0].hypot(step[1]);
+        if length > longest { step.map(|part| part * longest / length) } else { step }
+    }
+
+    /// The Hessian's eigenvalues, each with its unit direction (east, north); the largest
+    /// first.
+    pub fn principal_curvatures(&self) -> [(f64, [f64; 2]); 2] {
+        let mean = 0.5 * (self.east_east + self.north_north);
+        let half_difference = 0.5 * (self.east_east - self.north_north);
+        let radius = half_difference.hypot(self.east_north);
+        let (sin, cos) = (0.5 * self.east_north.atan2(half_difference)).sin_cos();
+        [(mean + radius, [cos, sin]), (mean - radius, [-sin, cos])]
+    }
+}
+
+/// The point reached from `place` along the great circle by (east, north) radians.
+fn moved(place: LatLon, [east, north]: [f64; 2]) -> LatLon {
+    let [east_axis, north_axis] = UnitVector::frame_at(place);
+    let up = UnitVector::from(place).to_array();
+    let length = east.hypot(north);
+    let (sin, cos) = length.sin_cos();
+    let ratio = if length > 0.0 { sin / length } else { 1.0 };
+    let target = std::array::from_fn(|axis| {
+        cos * up[axis] + ratio * (east * east_axis[axis] + north * north_axis[axis])
+    });
+    UnitVector::from_direction(target).map_or(place, LatLon::from)
+}
+
+/// A node of the coarse grid, ordered by its value; of equal ones, the first is greater.
+#[derive(PartialEq)]
+struct Node {
+    value: f32,
+    index: usize,
+}
+
+impl Eq for Node {}
+
+impl Ord for Node {
+    fn cmp(&self, other: &Node) -> Ordering {
+        self.value.total_cmp(&other.value).then(other.index.cmp(&self.index))
+    }
+}
+
+impl PartialOrd for Node {
+    fn partial_cmp(&self, other: &Node) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Nodes from the threshold up that are not below any of their four neighbours; of equal
+/// neighbours, one counts.
+fn local_maxima(grid: &Grid, values: &[f32], threshold: f32) -> BinaryHeap<Node> {
+    let (rings, longitudes) = (grid.rings(), grid.longitudes());
+    let row = |ring: usize| &values[ring * longitudes..][..longitudes];
+    let mut nodes = Vec::new();
+    for ring in 0..rings {
+        let here = row(ring);
+        for (j, &value) in here.iter().enumerate().filter(|(_, value)| **value >= threshold) {
+            let west = here[if j == 0 { longitudes - 1 } else { j - 1 }];
+            let east = here[if j + 1 == longitudes { 0 } else { j + 1 }];
+            // Across a pole, the neighbour is on the same ring, half a turn away.
+            let opposite = here[(j + longitudes / 2) % longitudes];
+            let north = if ring == 0 { opposite } else { row(ring - 1)[j] };
+            let south = if ring + 1 == rings { opposite } else { row(ring + 1)[j] };
+            if value >= west && value > east && value >= north && value > south {
+                nodes.push(Node { value, index: ring * longitudes + j });
+            }
+        }
+    }
+    if nodes.is_empty() {
+        // A plateau: any of the highest nodes serves.
+        let nodes_of = values.iter().enumerate().map(|(index, &value)| Node { value, index });
+        nodes.extend(nodes_of.max());
+    }
+    nodes.into()
+}
+
+/// The lowest and the highest value.
+struct Range<'a> {
+    values: &'a [f32],
+}
+
+impl Kernel for Range<'_> {
+    type Output = (f32, f32);
+
+    #[inline(always)]
+    fn run(self) -> (f32, f32) {
+        let (blocks, rest) = self.values.as_chunks::<LANES>();
+        let (mut lowest, mut highest) = ([f32::INFINITY; LANES], [f32::NEG_INFINITY; LANES]);
+        for block in blocks {
+            for i in 0..LANES {
+                lowest[i] = if block[i] < lowest[i] { block[i] } else { lowest[i] };
+                highest[i] = if block[i] > highest[i] { block[i] } else { highest[i] };
+            }
+        }
+        let all = lowest.iter().chain(&highest).chain(rest);
+        let finite = || all.clone().copied().filter(|value| value.is_finite());
+        (finite().fold(f32::INFINITY, f32::min), finite().fold(f32::NEG_INFINITY, f32::max))
+    }
+}

@@ -1,0 +1,48 @@
+//! Spherical harmonics on the Earth: places to coefficients and back, exactly and fast.
+//!
+//! ```
+//! use locdiff_sphere::{Coefficients, Decoder, LatLon};
+//!
+//! let coefficients = Coefficients::of(LatLon::new(48.8566, 2.3522)?, 47);
+//! let place = Decoder::new(47).mode(&coefficients).place;
+//! assert_eq!(format!("{place:.4}"), "48.8566,2.3522");
+//! # Ok::<(), locdiff_sphere::InvalidPlace>(())
+//! ```
+//!
+//! Conventions, once for the whole project: latitude before longitude, degrees; a sphere of
+//! radius [`EARTH_RADIUS_KM`]; real orthonormal harmonics without Condon-Shortley phase,
+//! (l, m) at index l² + l + m, sine for m < 0; `max_degree` inclusive.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test that unwraps fails, as it should"))]
+
+mod anchors;
+mod basis;
+mod coefficients;
+mod decoder;
+mod derivatives;
+mod direction;
+mod grid;
+mod legendre;
+mod legendre_stage;
+mod paper_decoders;
+mod place;
+mod quadrature;
+pub mod reference;
+mod scalar;
+mod simd;
+mod transform;
+mod triangle;
+mod vector;
+
+pub use anchors::{Anchors, uniform_place};
+pub use basis::{Basis, coefficient_count};
+pub use coefficients::{Coefficients, InvalidCoefficients};
+pub use decoder::{Decoder, Peak};
+pub use derivatives::Jet;
+pub use grid::Grid;
+pub use legendre::LARGEST_DEGREE;
+pub use paper_decoders::AnchorDecoder;
+pub use place::{EARTH_RADIUS_KM, InvalidPlace, LatLon};
+pub use scalar::Scalar;
+pub use transform::Transform;
+pub use vector::UnitVector;

@@ -1,0 +1,38 @@
+# `just` lists the recipes; each is a line or two that you can also type.
+
+_default:
+    @just --list --unsorted
+
+# everything that must hold before a merge
+ci:
+    bash .ci/run
+
+# format the code
+fmt:
+    cargo fmt --all
+
+# lints, licences, sources
+lint:
+    cargo clippy --workspace --all-targets --locked -- -D warnings
+    cargo deny --locked check --hide-inclusion-graph bans licenses sources
+
+# unit, integration and documentation tests; arguments go to nextest
+test *ARGS:
+    cargo nextest run --workspace --locked {{ ARGS }}
+    cargo test --doc --workspace --locked
+
+# the libraries' documentation, warnings are errors
+doc:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --lib --no-deps --locked
+
+# compile for the browser
+wasm *CRATES:
+    bash .ci/check-wasm {{ CRATES }}
+
+# install the `locdiff` program
+install:
+    cargo install --locked --path crates/locdiff-cli
+
+# run an experiment: `just experiment sphere-speed --quick`
+experiment NAME *ARGS:
+    bash experiments/{{ NAME }}/run {{ ARGS }}
