@@ -1,10 +1,11 @@
 //! From coefficients back to places: the maxima of F(u) = Σ c_lm·Y_lm(u), continuously.
 //!
 //! Every density exp F or F itself peaks where F does. F is band-limited, so a grid with
-//! three rings per wavelength shows every peak, but a node can lie far below its peak (27
-//! nats for an encoding at degree 47 on a grid of two). So: every grid-local maximum that
-//! could still belong to one of the best peaks is refined by Newton's method with exact
-//! gradient and Hessian, and peaks are ranked by the refined value.
+//! three rings per degree shows every peak, but a node can lie far below its peak (27 nats
+//! for an encoding at degree 47 on a grid of two), and on a narrow ridge that runs across
+//! the grid a peak need not even be a grid-local maximum. So every node that could still
+//! belong to one of the best peaks gets its exact local parabola; those that have a peak
+//! nearby are refined by Newton's method, and peaks are ranked by the refined value.
 //!
 //! What "could still" means: along any great circle F is a trigonometric polynomial of
 //! degree L, so by Bernstein's inequality |F″| ≤ L²·(max F − min F)/2, and a node at
@@ -13,6 +14,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::f64::consts::PI;
 
 use crate::derivatives::{Jet, JetWorkspace, SplitFunction};
 use crate::simd::{Kernel, vectorised};
@@ -113,14 +115,21 @@ impl Decoder {
         let mut scaled = vec![0.0; size];
         let functions = coefficients.chunks_exact(size);
         let peaks = functions.map(|function| {
-            let function: Vec<f64> = function.iter().map(|c| c.widened()).collect();
+            let mut function: Vec<f64> = function.iter().map(|c| c.widened()).collect();
+            // The constant moves no peak; without it the others keep their digits.
+            let constant = std::mem::take(&mut function[0]) / (4.0 * PI).sqrt();
             let split = SplitFunction::new(&function);
             // Divided by the largest coefficient, no function overflows f32.
             for (out, c) in scaled.iter_mut().zip(&function) {
                 *out = (c / split.scale) as f32;
             }
             self.coarse.synthesize_into(&scaled, &mut values);
-            self.best_peaks(&split, &values, count.max(1), &mut jets)
+            let mut peaks = self.best_peaks(&split, &values, count.max(1), &mut jets);
+            for peak in &mut peaks {
+                peak.value += constant;
+                peak.jet.value += constant;
+            }
+            peaks
         });
         peaks.collect()
     }
@@ -135,21 +144,39 @@ impl Decoder {
     ) -> Vec<Peak> {
         let grid = self.coarse.grid();
         let (lowest, highest) = vectorised(Range { values });
+        if lowest == highest {
+            // A constant: every place is as good.
+            let place = grid.place(0, 0);
+            return vec![Peak { place, value: 0.0, jet: Jet::default() }];
+        }
         let slack = f64::from(highest - lowest) * self.slack;
         // The best peak is at least as high as the highest node.
         let threshold = if count == 1 { highest - slack as f32 } else { f32::NEG_INFINITY };
-        let mut candidates = local_maxima(grid, values, threshold);
+        let mut candidates = crest_nodes(grid, values, threshold);
+        let spacing = PI / grid.rings() as f64;
         let mut peaks: Vec<Peak> = Vec::new();
-        while let Some(Node { value, index }) = candidates.pop() {
+        while let Some(Node { value, index, maximum }) = candidates.pop() {
             if let Some(worst) = peaks.get(count - 1)
                 && f64::from(value) + slack < worst.value / function.scale
             {
                 break;
             }
             let start = grid.place(index / grid.longitudes(), index % grid.longitudes());
-            let peak = self.climb(function, start, jets);
-            let apart = 0.01 / self.basis.max_degree() as f64;
-            if peaks.iter().all(|known| known.place.angle_to(peak.place) > apart) {
+            let jet = self.basis.jet_of(function, start, jets);
+            let step = jet.newton_step(f64::INFINITY);
+            let length = step[0].hypot(step[1]);
+            // Another node is nearer to this one's peak, unless the grid says otherwise.
+            if length > 2.0 * spacing && !maximum {
+                continue;
+            }
+            let is_known = |place: LatLon, within: f64| {
+                peaks.iter().any(|known| known.place.angle_to(place) < within)
+            };
+            if length < spacing && is_known(moved(start, step), 0.3 * spacing) {
+                continue;
+            }
+            let peak = self.climb(function, start, jet, jets);
+            if !is_known(peak.place, 0.01 * spacing) {
                 let rank = peaks.partition_point(|known| known.value >= peak.value);
                 peaks.insert(rank, peak);
             }
@@ -161,10 +188,15 @@ impl Decoder {
     /// Newton's method in the tangent plane, made to climb: eigenvalues of the Hessian
     /// count by their size, steps are at most half a radian per degree, and a step that
     /// doesn't climb is halved.
-    fn climb(&self, function: &SplitFunction, start: LatLon, workspace: &mut JetWorkspace) -> Peak {
+    fn climb(
+        &self,
+        function: &SplitFunction,
+        start: LatLon,
+        jet: Jet,
+        workspace: &mut JetWorkspace,
+    ) -> Peak {
         let longest = 0.5 / self.basis.max_degree() as f64;
-        let mut place = start;
-        let mut jet = self.basis.jet_of(function, place, workspace);
+        let (mut place, mut jet) = (start, jet);
         for _ in 0..100 {
             let mut step = jet.newton_step(longest);
             let mut next = moved(place, step);
@@ -230,6 +262,8 @@ fn moved(place: LatLon, [east, north]: [f64; 2]) -> LatLon {
 struct Node {
     value: f32,
     index: usize,
+    /// Whether no neighbour is higher.
+    maximum: bool,
 }
 
 impl Eq for Node {}
@@ -246,30 +280,34 @@ impl PartialOrd for Node {
     }
 }
 
-/// Nodes from the threshold up that are not below any of their four neighbours; of equal
-/// neighbours, one counts.
-fn local_maxima(grid: &Grid, values: &[f32], threshold: f32) -> BinaryHeap<Node> {
-    let (rings, longitudes) = (grid.rings(), grid.longitudes());
-    let row = |ring: usize| &values[ring * longitudes..][..longitudes];
+/// Nodes from the threshold up that are highest along at least one of the four lines
+/// through them: peaks and crests of ridges.
+fn crest_nodes(grid: &Grid, values: &[f32], threshold: f32) -> BinaryHeap<Node> {
+    let (rings, n) = (grid.rings(), grid.longitudes());
+    let row = |ring: usize| &values[ring * n..][..n];
     let mut nodes = Vec::new();
     for ring in 0..rings {
         let here = row(ring);
         for (j, &value) in here.iter().enumerate().filter(|(_, value)| **value >= threshold) {
-            let west = here[if j == 0 { longitudes - 1 } else { j - 1 }];
-            let east = here[if j + 1 == longitudes { 0 } else { j + 1 }];
-            // Across a pole, the neighbour is on the same ring, half a turn away.
-            let opposite = here[(j + longitudes / 2) % longitudes];
-            let north = if ring == 0 { opposite } else { row(ring - 1)[j] };
-            let south = if ring + 1 == rings { opposite } else { row(ring + 1)[j] };
-            if value >= west && value > east && value >= north && value > south {
-                nodes.push(Node { value, index: ring * longitudes + j });
+            let (west, east) =
+                (if j == 0 { n - 1 } else { j - 1 }, if j + 1 == n { 0 } else { j + 1 });
+            let around = [west, j, east];
+            // Across a pole, the neighbours are on the same ring, half a turn away.
+            let opposite = around.map(|j| here[(j + n / 2) % n]);
+            let north = if ring == 0 { opposite } else { around.map(|j| row(ring - 1)[j]) };
+            let south = if ring + 1 == rings { opposite } else { around.map(|j| row(ring + 1)[j]) };
+            let lines = [
+                [here[west], here[east]],
+                [north[1], south[1]],
+                [north[0], south[2]],
+                [north[2], south[0]],
+            ];
+            let highest_along = lines.map(|[a, b]| value >= a && value >= b);
+            if highest_along.contains(&true) {
+                let maximum = !highest_along.contains(&false);
+                nodes.push(Node { value, index: ring * n + j, maximum });
             }
         }
-    }
-    if nodes.is_empty() {
-        // A plateau: any of the highest nodes serves.
-        let nodes_of = values.iter().enumerate().map(|(index, &value)| Node { value, index });
-        nodes.extend(nodes_of.max());
     }
     nodes.into()
 }
