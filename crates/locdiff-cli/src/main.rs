@@ -1,1 +1,67 @@
-fn main() {}
+//! The `locdiff` program: arguments, printing, exit codes. One file per command.
+//!
+//! Data goes to stdout, everything else to stderr. Exit code 0: done; 1: failed; 2: the
+//! command line made no sense.
+
+mod progress;
+mod sphere;
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use locdiff_sphere::LatLon;
+
+/// Where on Earth was this taken? Answers with a probability map, not just a pin.
+#[derive(Parser)]
+#[command(name = "locdiff", version = VERSION, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Places as spherical-harmonic coefficients, and back.
+    #[command(subcommand)]
+    Sphere(sphere::Command),
+}
+
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("LOCDIFF_BUILD"), ")");
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse_from(arguments()).command {
+        Command::Sphere(command) => sphere::run(command),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever read our output has seen enough, as `head` does.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            print_error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The command line, with a blank before places such as -33.87,151.21, so that the south of
+/// the equator is not taken for a flag.
+fn arguments() -> impl Iterator<Item = OsString> {
+    std::env::args_os().map(|argument| match argument.to_str() {
+        Some(text) if text.starts_with('-') && text.trim().parse::<LatLon>().is_ok() => {
+            format!(" {text}").into()
+        }
+        _ => argument,
+    })
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let cause = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[expect(clippy::print_stderr, reason = "the one place where errors reach the user")]
+fn print_error(error: &anyhow::Error) {
+    eprintln!("locdiff: {error:#}");
+}

@@ -1,0 +1,158 @@
+//! `locdiff sphere decode`: coefficients in, places out.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, ensure};
+use clap::{Args, ValueEnum};
+use locdiff_sphere::{AnchorDecoder, Anchors, Coefficients, Decoder, LatLon};
+use serde_json::json;
+
+use super::output::Output;
+use super::{Format, input};
+use crate::progress::Progress;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Read coefficients from this file (`-` for stdin, the default)
+    #[arg(short, long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// How many of the highest maxima to give per row
+    #[arg(short, long, value_name = "K", default_value_t = 1)]
+    modes: usize,
+    /// How to decode
+    #[arg(long, value_enum, default_value_t = Method::Continuous)]
+    decoder: Method,
+    /// Number of evenly spaced anchors for the paper's decoders
+    #[arg(long, value_name = "N", default_value_t = 21_000)]
+    anchors: usize,
+    /// Radius ρ of the paper's mode-seeking decoder; 0 takes the best anchor
+    #[arg(long, value_name = "KM", default_value_t = 0.0)]
+    radius_km: f64,
+    /// Write to this file instead of stdout; .npy and .json choose the format
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// How to write
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Method {
+    /// The exact maxima.
+    Continuous,
+    /// The paper's mode-seeking decoder over anchors.
+    PaperMode,
+    /// The paper's KL decoder over anchors, in closed form.
+    PaperKl,
+}
+
+/// A place and the function's value there.
+type Mode = (LatLon, f64);
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
+    ensure!(arguments.modes > 0, "--modes 0 asks for nothing: 1 at least");
+    ensure!(
+        arguments.modes == 1 || arguments.decoder == Method::Continuous,
+        "the paper's decoders give one place per row: leave --modes or --decoder away"
+    );
+    ensure!(arguments.anchors > 0, "--anchors 0: a decoder needs at least one anchor");
+    ensure!(
+        arguments.radius_km >= 0.0 && arguments.radius_km.is_finite(),
+        "--radius-km {} is not a distance",
+        arguments.radius_km
+    );
+    let mut rows = input::rows(arguments.input.as_deref())?;
+    let mut output = Output::open(arguments.output.as_deref(), arguments.format, arguments.json)?;
+    let mut progress = Progress::new("decoding", rows.len());
+    let (mut decode, mut decoded) = (None::<(usize, Decode)>, Vec::new());
+    let mut number = 0;
+    while let Some(row) = rows.next() {
+        number += 1;
+        let row = row.with_context(|| format!("row {number}"))?;
+        let coefficients = Coefficients::from_vec(row).with_context(|| format!("row {number}"))?;
+        let max_degree = coefficients.max_degree();
+        ensure!(max_degree > 0, "row {number}: one coefficient is a constant, the same everywhere");
+        let decode = match &mut decode {
+            Some((degree, decode)) if *degree == max_degree => decode,
+            other => &mut other.insert((max_degree, Decode::new(&arguments, max_degree))).1,
+        };
+        let modes = decode.modes(&coefficients);
+        match output.format() {
+            Format::Json => output.json(&json!({
+                "row": number - 1,
+                "max_degree": max_degree,
+                "modes": modes.iter().map(|(place, value)| json!({
+                    "latitude": place.latitude(),
+                    "longitude": place.longitude(),
+                    "value": value,
+                })).collect::<Vec<_>>(),
+            }))?,
+            Format::Text if arguments.modes == 1 => output.line(&format!("{:.7}", modes[0].0))?,
+            Format::Text => {
+                if number == 1 {
+                    output.line("row,rank,latitude,longitude,value")?;
+                }
+                for (rank, (place, value)) in modes.iter().enumerate() {
+                    output.line(&format!("{},{},{place:.7},{value:.9}", number - 1, rank + 1))?;
+                }
+            }
+            Format::Npy => decoded.push(modes),
+        }
+        progress.add(1);
+    }
+    if output.format() == Format::Npy {
+        write_array(&mut output, &decoded, arguments.modes)?;
+    }
+    output.finish()
+}
+
+/// `[rows, modes, (latitude, longitude, value)]`; rows with fewer modes end in NaN.
+fn write_array(output: &mut Output, decoded: &[Vec<Mode>], count: usize) -> anyhow::Result<()> {
+    output.start_array(&[decoded.len(), count, 3])?;
+    for modes in decoded {
+        for rank in 0..count {
+            let mode =
+                modes.get(rank).map(|(place, value)| [place.latitude(), place.longitude(), *value]);
+            output.npy_row(&mode.unwrap_or([f64::NAN; 3]))?;
+        }
+    }
+    Ok(())
+}
+
+/// The chosen decoder, prepared for one degree.
+struct Decode {
+    method: Method,
+    modes: usize,
+    radius_km: f64,
+    exact: Decoder,
+    paper: Option<AnchorDecoder>,
+}
+
+impl Decode {
+    fn new(arguments: &Arguments, max_degree: usize) -> Decode {
+        let paper = (arguments.decoder != Method::Continuous)
+            .then(|| AnchorDecoder::new(max_degree, Anchors::fibonacci(arguments.anchors)));
+        Decode {
+            method: arguments.decoder,
+            modes: arguments.modes,
+            radius_km: arguments.radius_km,
+            exact: Decoder::new(max_degree),
+            paper,
+        }
+    }
+
+    fn modes(&self, coefficients: &Coefficients) -> Vec<Mode> {
+        let place = match (&self.paper, self.method) {
+            (Some(paper), Method::PaperMode) => paper.mode(coefficients, self.radius_km),
+            (Some(paper), _) => paper.kl(coefficients, &self.exact),
+            (None, _) => {
+                let peaks = self.exact.modes(coefficients, self.modes);
+                return peaks.iter().map(|peak| (peak.place, peak.value)).collect();
+            }
+        };
+        vec![(place, coefficients.value_at(self.exact.basis(), place))]
+    }
+}

@@ -1,0 +1,95 @@
+//! Writing rows as text, JSON lines or .npy, to stdout or a file.
+
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal, Write, stdout};
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use npyz::WriterBuilder;
+use serde_json::Value;
+
+use super::Format;
+
+pub(crate) struct Output {
+    format: Format,
+    writer: Box<dyn Write>,
+}
+
+impl Output {
+    /// The format is what was asked for, or follows from the file's ending, or is text.
+    pub(crate) fn open(
+        path: Option<&Path>,
+        format: Option<Format>,
+        json: bool,
+    ) -> anyhow::Result<Output> {
+        let ending = path.and_then(Path::extension).and_then(|ending| ending.to_str());
+        let implied = match ending {
+            _ if json => Format::Json,
+            Some("npy") => Format::Npy,
+            Some("json" | "jsonl") => Format::Json,
+            _ => Format::Text,
+        };
+        let format = format.unwrap_or(implied);
+        let writer: Box<dyn Write> = match path.filter(|path| *path != Path::new("-")) {
+            Some(path) => {
+                let file = File::create(path);
+                Box::new(file.with_context(|| format!("cannot create {}", path.display()))?)
+            }
+            None => {
+                ensure!(
+                    format != Format::Npy || !stdout().is_terminal(),
+                    "a .npy array is not for the terminal: name a file with --output"
+                );
+                Box::new(stdout().lock())
+            }
+        };
+        Ok(Output { format, writer: Box::new(BufWriter::new(writer)) })
+    }
+
+    pub(crate) fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Announces an array's shape; only .npy says it in the file.
+    pub(crate) fn start_array(&mut self, shape: &[usize]) -> anyhow::Result<()> {
+        if self.format == Format::Npy {
+            let shape: Vec<u64> = shape.iter().map(|&side| side as u64).collect();
+            let dtype = npyz::DType::Plain("<f8".parse()?);
+            npyz::WriteOptions::new_header_only()
+                .dtype(dtype)
+                .shape(&shape)
+                .writer(&mut self.writer)
+                .write_header_only()?;
+        }
+        Ok(())
+    }
+
+    /// Numbers with all their digits, separated by blanks.
+    pub(crate) fn text_row(&mut self, row: &[f64]) -> anyhow::Result<()> {
+        for (index, value) in row.iter().enumerate() {
+            let blank = if index == 0 { "" } else { " " };
+            write!(self.writer, "{blank}{value}")?;
+        }
+        Ok(writeln!(self.writer)?)
+    }
+
+    pub(crate) fn npy_row(&mut self, row: &[f64]) -> anyhow::Result<()> {
+        for value in row {
+            self.writer.write_all(&value.to_le_bytes())?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn json(&mut self, value: &Value) -> anyhow::Result<()> {
+        serde_json::to_writer(&mut self.writer, value).map_err(std::io::Error::from)?;
+        Ok(writeln!(self.writer)?)
+    }
+
+    pub(crate) fn line(&mut self, line: &str) -> anyhow::Result<()> {
+        Ok(writeln!(self.writer, "{line}")?)
+    }
+
+    pub(crate) fn finish(mut self) -> anyhow::Result<()> {
+        Ok(self.writer.flush()?)
+    }
+}
