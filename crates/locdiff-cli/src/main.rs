@@ -11,7 +11,6 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use locdiff_sphere::LatLon;
 
 /// Where on Earth was this taken? Answers with a probability map, not just a pin.
 #[derive(Parser)]
@@ -49,11 +48,14 @@ fn main() -> ExitCode {
 /// the equator is not taken for a flag.
 fn arguments() -> impl Iterator<Item = OsString> {
     std::env::args_os().map(|argument| match argument.to_str() {
-        Some(text) if text.starts_with('-') && text.trim().parse::<LatLon>().is_ok() => {
-            format!(" {text}").into()
-        }
+        Some(text) if is_southern_place(text) => format!(" {text}").into(),
         _ => argument,
     })
+}
+
+fn is_southern_place(text: &str) -> bool {
+    let number = text.strip_prefix('-').unwrap_or_default();
+    number.starts_with(|first: char| first.is_ascii_digit() || first == '.') && text.contains(',')
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -83,10 +83,12 @@ impl NearIndex {
         let centre = UnitVector::from(place);
         let margin = angle.to_degrees() * (1.0 + 1e-12);
         let first = self.sorted.partition_point(|point| point.0 < place.latitude() - margin);
+        // Most points of the band are far away, which the cosine tells cheaply.
+        let far = angle.min(std::f64::consts::PI).cos() - 1e-9;
         self.sorted[first..]
             .iter()
             .take_while(move |point| point.0 <= place.latitude() + margin)
-            .filter(move |point| point.1.angle_to(centre) < angle)
+            .filter(move |point| point.1.dot(centre) > far && point.1.angle_to(centre) < angle)
             .map(|point| point.2)
     }
 }

@@ -76,12 +76,13 @@ impl AnchorDecoder {
             .collect();
         centres.sort_unstable();
         centres.dedup();
-        let mass = |&centre: &usize| {
+        let mass = |centre: usize| {
             let others = self.near.within(places[centre], angle).filter(|&other| other != centre);
             others.chain([centre]).map(|anchor| (values[anchor] - highest).exp()).sum::<f64>()
         };
-        let best = centres.iter().max_by(|a, b| mass(a).total_cmp(&mass(b)));
-        places[*best.expect("the highest anchor is a centre")]
+        let masses = centres.into_iter().map(|centre| (centre, mass(centre)));
+        let best = masses.max_by(|a, b| a.1.total_cmp(&b.1));
+        places[best.expect("the highest anchor is a centre").0]
     }
 
     /// The KL decoder, argmin_p KL(q ‖ q_Y(p)), which the paper calls impractical.
@@ -92,10 +93,18 @@ impl AnchorDecoder {
     /// # Panics
     /// If `decoder` or the coefficients have another maximum degree.
     pub fn kl(&self, coefficients: &Coefficients, decoder: &Decoder) -> LatLon {
-        let values = self.values(coefficients);
-        let highest = maximum(&values);
+        self.kl_from_values(&self.values(coefficients), decoder)
+    }
+
+    /// [`AnchorDecoder::kl`] for values of F that were computed elsewhere.
+    ///
+    /// # Panics
+    /// If there is not one value per anchor, or `decoder` has another maximum degree.
+    pub fn kl_from_values(&self, values: &[f64], decoder: &Decoder) -> LatLon {
+        assert_eq!(values.len(), self.anchors.len(), "one value per anchor");
+        let highest = maximum(values);
         let mut mean = Coefficients::zeros(self.basis.max_degree());
-        for (place, value) in self.anchors.places().iter().zip(&values) {
+        for (place, value) in self.anchors.places().iter().zip(values) {
             let weight = (value - highest).exp();
             // Weights below rounding change nothing and cost an encoding each.
             if weight > 1e-20 {

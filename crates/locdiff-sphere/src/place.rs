@@ -144,7 +144,7 @@ impl FromStr for LatLon {
     type Err = InvalidPlace;
 
     fn from_str(text: &str) -> Result<LatLon, InvalidPlace> {
-        let invalid = || InvalidPlace::Text(text.to_owned());
+        let invalid = || InvalidPlace::Text(text.trim().to_owned());
         let mut parts = text.split([',', ' ', '\t']).filter(|part| !part.is_empty());
         let mut number = || parts.next().and_then(|part| part.parse().ok()).ok_or_else(invalid);
         let (latitude, longitude) = (number()?, number()?);

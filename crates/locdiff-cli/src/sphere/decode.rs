@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use locdiff_sphere::{AnchorDecoder, Anchors, Coefficients, Decoder, LatLon};
-use serde_json::json;
+use serde::Serialize;
 
 use super::output::Output;
 use super::{Format, input};
@@ -49,8 +49,26 @@ enum Method {
     PaperKl,
 }
 
+#[derive(Serialize)]
+struct Decoded {
+    row: usize,
+    max_degree: usize,
+    modes: Vec<Mode>,
+}
+
 /// A place and the function's value there.
-type Mode = (LatLon, f64);
+#[derive(Serialize)]
+struct Mode {
+    latitude: f64,
+    longitude: f64,
+    value: f64,
+}
+
+impl Mode {
+    fn new(place: LatLon, value: f64) -> Mode {
+        Mode { latitude: place.latitude(), longitude: place.longitude(), value }
+    }
+}
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     ensure!(arguments.modes > 0, "--modes 0 asks for nothing: 1 at least");
@@ -81,22 +99,19 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         };
         let modes = decode.modes(&coefficients);
         match output.format() {
-            Format::Json => output.json(&json!({
-                "row": number - 1,
-                "max_degree": max_degree,
-                "modes": modes.iter().map(|(place, value)| json!({
-                    "latitude": place.latitude(),
-                    "longitude": place.longitude(),
-                    "value": value,
-                })).collect::<Vec<_>>(),
-            }))?,
-            Format::Text if arguments.modes == 1 => output.line(&format!("{:.7}", modes[0].0))?,
+            Format::Json => output.json(&Decoded { row: number - 1, max_degree, modes })?,
+            Format::Text if arguments.modes == 1 => {
+                let Mode { latitude, longitude, .. } = modes[0];
+                output.line(&format!("{latitude:.7},{longitude:.7}"))?;
+            }
             Format::Text => {
                 if number == 1 {
                     output.line("row,rank,latitude,longitude,value")?;
                 }
-                for (rank, (place, value)) in modes.iter().enumerate() {
-                    output.line(&format!("{},{},{place:.7},{value:.9}", number - 1, rank + 1))?;
+                for (rank, Mode { latitude, longitude, value }) in modes.iter().enumerate() {
+                    let (row, rank) = (number - 1, rank + 1);
+                    output
+                        .line(&format!("{row},{rank},{latitude:.7},{longitude:.7},{value:.9}"))?;
                 }
             }
             Format::Npy => decoded.push(modes),
@@ -114,8 +129,7 @@ fn write_array(output: &mut Output, decoded: &[Vec<Mode>], count: usize) -> anyh
     output.start_array(&[decoded.len(), count, 3])?;
     for modes in decoded {
         for rank in 0..count {
-            let mode =
-                modes.get(rank).map(|(place, value)| [place.latitude(), place.longitude(), *value]);
+            let mode = modes.get(rank).map(|mode| [mode.latitude, mode.longitude, mode.value]);
             output.npy_row(&mode.unwrap_or([f64::NAN; 3]))?;
         }
     }
@@ -150,9 +164,9 @@ impl Decode {
             (Some(paper), _) => paper.kl(coefficients, &self.exact),
             (None, _) => {
                 let peaks = self.exact.modes(coefficients, self.modes);
-                return peaks.iter().map(|peak| (peak.place, peak.value)).collect();
+                return peaks.iter().map(|peak| Mode::new(peak.place, peak.value)).collect();
             }
         };
-        vec![(place, coefficients.value_at(self.exact.basis(), place))]
+        vec![Mode::new(place, coefficients.value_at(self.exact.basis(), place))]
     }
 }

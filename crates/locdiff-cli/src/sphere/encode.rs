@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 use clap::Args;
 use locdiff_sphere::{Basis, LARGEST_DEGREE, LatLon};
-use serde_json::json;
+use serde::Serialize;
 
 use super::output::Output;
 use super::{Format, input};
@@ -31,6 +31,14 @@ pub(crate) struct Arguments {
     /// Same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
+}
+
+#[derive(Serialize)]
+struct Encoded<'a> {
+    latitude: f64,
+    longitude: f64,
+    max_degree: usize,
+    coefficients: &'a [f64],
 }
 
 /// Places encoded at a time.
@@ -60,12 +68,12 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
             match output.format() {
                 Format::Text => output.text_row(row)?,
                 Format::Npy => output.npy_row(row)?,
-                Format::Json => output.json(&json!({
-                    "latitude": place.latitude(),
-                    "longitude": place.longitude(),
-                    "max_degree": max_degree,
-                    "coefficients": row,
-                }))?,
+                Format::Json => output.json(&Encoded {
+                    latitude: place.latitude(),
+                    longitude: place.longitude(),
+                    max_degree,
+                    coefficients: row,
+                })?,
             }
         }
         progress.add(block.len() as u64);

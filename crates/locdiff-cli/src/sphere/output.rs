@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use npyz::WriterBuilder;
-use serde_json::Value;
+use serde::Serialize;
 
 use super::Format;
 
@@ -80,7 +80,7 @@ impl Output {
         Ok(())
     }
 
-    pub(crate) fn json(&mut self, value: &Value) -> anyhow::Result<()> {
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
         serde_json::to_writer(&mut self.writer, value).map_err(std::io::Error::from)?;
         Ok(writeln!(self.writer)?)
     }
