@@ -106,25 +106,41 @@ fn synthesis(turns: usize, figures: &mut serde_json::Value) {
     let mut values = vec![0.0_f32; BATCH * points.len()];
     let mut dense = vec![0.0_f32; BATCH * points.len()];
     let mut back = vec![0.0_f32; BATCH * size];
-    let mut times = [const { Vec::new() }; 4];
+    // The dense matrix in both orders: [points, size] and [size, points].
+    let columns: Vec<f32> = (0..size * points.len())
+        .map(|entry| harmonics[entry % points.len() * size + entry / points.len()])
+        .collect();
+    let (rows, columns) = ((&harmonics, [1, size]), (&columns, [points.len(), 1]));
+    let mut times = [const { Vec::new() }; 6];
     for _ in 0..turns {
         times[0].push(seconds(|| transform.synthesize_into(&coefficients, &mut values)));
         times[1].push(seconds(|| transform.analyze_into(&values, &mut back)));
-        // [batch, points] = [batch, size] · [points, size]ᵀ, by both crates.
+        // [batch, points] = [batch, size] · [size, points], by both crates and in both orders.
         let shape = [BATCH, points.len(), size];
-        times[2].push(seconds(|| by_gemm(&mut dense, &coefficients, &harmonics, shape)));
-        times[3].push(seconds(|| by_matrixmultiply(&mut dense, &coefficients, &harmonics, shape)));
+        times[2].push(seconds(|| by_gemm(&mut dense, &coefficients, rows, shape)));
+        times[3].push(seconds(|| by_gemm(&mut dense, &coefficients, columns, shape)));
+        times[4].push(seconds(|| by_matrixmultiply(&mut dense, &coefficients, rows, shape)));
+        times[5].push(seconds(|| by_matrixmultiply(&mut dense, &coefficients, columns, shape)));
     }
     let largest = values.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
     let difference = values.iter().zip(&dense).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
     assert!(difference < 1e-4 * largest, "the two products differ by {difference} of {largest}");
-    let [ours, analysis, gemm, matrixmultiply] = times.map(|times| median(times) * 1e3);
+    let [ours, analysis, dense @ ..] = times.map(|times| median(times) * 1e3);
     println!("| 192 × 192 grid, batch {BATCH}, f32 | ms |\n|---|---|");
     println!("| our synthesis | {ours:.2} |\n| our analysis | {analysis:.2} |");
-    println!("| dense product, crate gemm | {gemm:.1} |");
-    println!("| dense product, crate matrixmultiply | {matrixmultiply:.1} |\n");
+    let names = [
+        "gemm, by rows",
+        "gemm, by columns",
+        "matrixmultiply, by rows",
+        "matrixmultiply, by columns",
+    ];
+    for (name, time) in names.iter().zip(dense) {
+        println!("| dense product, crate {name} | {time:.1} |");
+    }
+    println!();
     figures["synthesis_ms"] = json!(round(ours));
-    figures["synthesis_over_gemm"] = json!(round(gemm.min(matrixmultiply) / ours));
+    figures["synthesis_over_gemm"] =
+        json!(round(dense.into_iter().fold(f64::INFINITY, f64::min) / ours));
 }
 
 fn decoding(turns: usize, anchor_count: usize, figures: &mut serde_json::Value) {
@@ -152,7 +168,7 @@ fn decoding(turns: usize, anchor_count: usize, figures: &mut serde_json::Value) 
         times[0].push(seconds(|| peak = decoder.modes_of_batch(one, 1).pop()));
         let mut best = 0;
         times[1].push(seconds(|| {
-            by_gemm(&mut values, one, &harmonics, [1, anchor_count, size]);
+            by_gemm(&mut values, one, (&harmonics, [1, size]), [1, anchor_count, size]);
             best = argmax(&values[..anchor_count]);
         }));
         let apart = peak.unwrap()[0].place.distance_km(anchors.places()[best]);
@@ -165,7 +181,12 @@ fn decoding(turns: usize, anchor_count: usize, figures: &mut serde_json::Value) 
         if turn < 3 {
             times[3].push(seconds(|| {
                 let shape = [DENSE_BATCH, anchor_count, size];
-                by_gemm(&mut values, &encodings[..DENSE_BATCH * size], &harmonics, shape);
+                by_gemm(
+                    &mut values,
+                    &encodings[..DENSE_BATCH * size],
+                    (&harmonics, [1, size]),
+                    shape,
+                );
                 for row in values.chunks_exact(anchor_count) {
                     std::hint::black_box(argmax(row));
                 }
@@ -201,10 +222,13 @@ fn argmax(values: &[f32]) -> usize {
     best.0
 }
 
-/// out [m, n] = a [m, k] · b [n, k]ᵀ, all row-major.
-fn by_gemm(out: &mut [f32], a: &[f32], b: &[f32], [m, n, k]: [usize; 3]) {
+/// A dense matrix [k, n] and its strides, from one row and from one column to the next.
+type Dense<'a> = (&'a Vec<f32>, [usize; 2]);
+
+/// out [m, n] = a [m, k] · b [k, n]; out and a are row-major.
+fn by_gemm(out: &mut [f32], a: &[f32], (b, strides): Dense<'_>, [m, n, k]: [usize; 3]) {
     assert!(out.len() >= m * n && a.len() >= m * k && b.len() >= n * k);
-    let (k_stride, n_stride) = (k as isize, n as isize);
+    let [b_row, b_column] = strides.map(|stride| stride as isize);
     #[expect(unsafe_code, reason = "gemm's only interface takes pointers")]
     // SAFETY: the strides stay inside the slices, by the assertion above.
     unsafe {
@@ -214,14 +238,14 @@ fn by_gemm(out: &mut [f32], a: &[f32], b: &[f32], [m, n, k]: [usize; 3]) {
             k,
             out.as_mut_ptr(),
             1,
-            n_stride,
+            n as isize,
             false,
             a.as_ptr(),
             1,
-            k_stride,
+            k as isize,
             b.as_ptr(),
-            k_stride,
-            1,
+            b_column,
+            b_row,
             0.0,
             1.0,
             false,
@@ -233,9 +257,9 @@ fn by_gemm(out: &mut [f32], a: &[f32], b: &[f32], [m, n, k]: [usize; 3]) {
 }
 
 /// The same product by the other widely used crate.
-fn by_matrixmultiply(out: &mut [f32], a: &[f32], b: &[f32], [m, n, k]: [usize; 3]) {
+fn by_matrixmultiply(out: &mut [f32], a: &[f32], (b, strides): Dense<'_>, [m, n, k]: [usize; 3]) {
     assert!(out.len() >= m * n && a.len() >= m * k && b.len() >= n * k);
-    let (k_stride, n_stride) = (k as isize, n as isize);
+    let [b_row, b_column] = strides.map(|stride| stride as isize);
     #[expect(unsafe_code, reason = "matrixmultiply's only interface takes pointers")]
     // SAFETY: the strides stay inside the slices, by the assertion above.
     unsafe {
@@ -245,14 +269,14 @@ fn by_matrixmultiply(out: &mut [f32], a: &[f32], b: &[f32], [m, n, k]: [usize; 3
             n,
             1.0,
             a.as_ptr(),
-            k_stride,
+            k as isize,
             1,
             b.as_ptr(),
-            1,
-            k_stride,
+            b_row,
+            b_column,
             0.0,
             out.as_mut_ptr(),
-            n_stride,
+            n as isize,
             1,
         );
     }

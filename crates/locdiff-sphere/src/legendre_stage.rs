@@ -59,6 +59,9 @@ impl<T: Scalar> Split<T> {
     }
 }
 
+/// Cosine and sine coefficients as vectors.
+type SplitLanes<'a, T> = (&'a [[T; LANES]], &'a [[T; LANES]]);
+
 /// Per order: sums over even and odd degrees of the cosine part, then of the sine part.
 type Sums<T> = [[T; LANES]; 4];
 
@@ -250,7 +253,7 @@ fn sum_degrees<T: Scalar, const N: usize>(
     max_degree: usize,
     block: usize,
     table: &[[T; LANES]],
-    functions: &[(&[[T; LANES]], &[[T; LANES]]); N],
+    functions: &[SplitLanes<'_, T>; N],
 ) -> [Sums<T>; N] {
     let mut sums = [[[T::zero(); LANES]; 4]; N];
     // Orders of this block appear from degree block · LANES on, which is even.

@@ -13,8 +13,6 @@
 //! radius [`EARTH_RADIUS_KM`]; real orthonormal harmonics without Condon-Shortley phase,
 //! (l, m) at index l² + l + m, sine for m < 0; `max_degree` inclusive.
 
-#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test that unwraps fails, as it should"))]
-
 mod anchors;
 mod basis;
 mod coefficients;

@@ -88,7 +88,7 @@ impl AnchorDecoder {
     /// The KL decoder, argmin_p KL(q ‖ q_Y(p)), which the paper calls impractical.
     ///
     /// The normaliser of q_Y(p) is the same for every place, so the minimum is where
-    /// E_q[Y]·Y(p) is largest: one expectation, here over the anchors, and one search.
+    /// `E_q[Y]·Y(p)` is largest: one expectation, here over the anchors, and one search.
     ///
     /// # Panics
     /// If `decoder` or the coefficients have another maximum degree.

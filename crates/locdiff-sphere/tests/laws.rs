@@ -1,5 +1,7 @@
 //! Laws that hold whatever the numbers: norms, rotations, round trips.
 
+#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
+
 use std::f64::consts::PI;
 
 use locdiff_sphere::{

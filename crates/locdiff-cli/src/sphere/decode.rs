@@ -82,13 +82,12 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         "--radius-km {} is not a distance",
         arguments.radius_km
     );
-    let mut rows = input::rows(arguments.input.as_deref())?;
+    let rows = input::rows(arguments.input.as_deref())?;
     let mut output = Output::open(arguments.output.as_deref(), arguments.format, arguments.json)?;
     let mut progress = Progress::new("decoding", rows.len());
     let (mut decode, mut decoded) = (None::<(usize, Decode)>, Vec::new());
-    let mut number = 0;
-    while let Some(row) = rows.next() {
-        number += 1;
+    for (index, row) in rows.enumerate() {
+        let number = index + 1;
         let row = row.with_context(|| format!("row {number}"))?;
         let coefficients = Coefficients::from_vec(row).with_context(|| format!("row {number}"))?;
         let max_degree = coefficients.max_degree();
@@ -99,13 +98,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         };
         let modes = decode.modes(&coefficients);
         match output.format() {
-            Format::Json => output.json(&Decoded { row: number - 1, max_degree, modes })?,
+            Format::Json => output.json(&Decoded { row: index, max_degree, modes })?,
             Format::Text if arguments.modes == 1 => {
                 let Mode { latitude, longitude, .. } = modes[0];
                 output.line(&format!("{latitude:.7},{longitude:.7}"))?;
             }
             Format::Text => {
-                if number == 1 {
+                if index == 0 {
                     output.line("row,rank,latitude,longitude,value")?;
                 }
                 for (rank, Mode { latitude, longitude, value }) in modes.iter().enumerate() {

@@ -157,7 +157,7 @@ fn npy_rows(reader: Reader) -> anyhow::Result<Rows> {
     let shape: Vec<usize> = file.shape().iter().map(|&side| side as usize).collect();
     ensure!(!shape.is_empty(), "the array is a single number");
     let width = shape[shape.len() - 1];
-    let count = if width == 0 { 0 } else { file.len() as usize / width };
+    let count = (file.len() as usize).checked_div(width).unwrap_or(0);
     let file = match file.try_data::<f64>() {
         Ok(data) => return Ok(chunked(data.map(|value| Ok(value?)), width, count)),
         Err(file) => file,
