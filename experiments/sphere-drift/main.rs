@@ -119,58 +119,54 @@ fn paper_decodings(vectors: &Vectors, anchors: usize, decoder: &Decoder) -> [Vec
 /// product is computed, on two threads, but only this part of it is kept.
 fn hot_anchors(vectors: &Vectors, places: &[LatLon]) -> Vec<Vec<(usize, f32)>> {
     let margin = (places.len() as f64).ln() + NEGLIGIBLE_NATS;
-    let middle = places.len() / 2;
-    let (mut first, second) = std::thread::scope(|scope| {
-        let first = scope.spawn(|| hot_among(vectors, &places[..middle], 0, margin));
-        let second = hot_among(vectors, &places[middle..], middle, margin);
-        (first.join().expect("no panic in the product"), second)
+    // A bound on the best value from below, so that few anchors are kept on the way to it.
+    let mut best = vec![f32::NEG_INFINITY; 2 * vectors.places.len()];
+    let some: Vec<LatLon> = places.iter().step_by(64).copied().collect();
+    for_each_row(vectors, &some, |_, values| {
+        best.iter_mut().zip(values).for_each(|(best, value)| *best = best.max(*value));
     });
-    for (first, second) in first.iter_mut().zip(second) {
-        first.extend(second);
-        keep_hot(first, margin);
+    let hot_among = |places: &[LatLon], offset: usize| {
+        let mut best = best.clone();
+        let mut hot = vec![Vec::new(); best.len()];
+        for_each_row(vectors, places, |row, values| {
+            for ((hot, best), &value) in hot.iter_mut().zip(&mut best).zip(values) {
+                if f64::from(*best - value) < margin {
+                    hot.push((offset + row, value));
+                    *best = best.max(value);
+                }
+            }
+        });
+        hot
+    };
+    let (first, second) = places.split_at(places.len() / 2);
+    let (mut hot, rest) = std::thread::scope(|scope| {
+        let hot = scope.spawn(|| hot_among(first, 0));
+        let rest = hot_among(second, first.len());
+        (hot.join().expect("no panic in the product"), rest)
+    });
+    for (hot, rest) in hot.iter_mut().zip(rest) {
+        hot.extend(rest);
+        let best = hot.iter().map(|entry| entry.1).fold(f32::NEG_INFINITY, f32::max);
+        hot.retain(|entry| f64::from(best - entry.1) < margin);
     }
-    first
+    hot
 }
 
-fn keep_hot(hot: &mut Vec<(usize, f32)>, margin: f64) {
-    let best = hot.iter().map(|entry| entry.1).fold(f32::NEG_INFINITY, f32::max);
-    hot.retain(|entry| f64::from(best - entry.1) < margin);
-}
-
-fn hot_among(
-    vectors: &Vectors,
-    places: &[LatLon],
-    offset: usize,
-    margin: f64,
-) -> Vec<Vec<(usize, f32)>> {
+/// Calls `visit(anchor, values)` with the values of all vectors' F at each anchor.
+fn for_each_row(vectors: &Vectors, places: &[LatLon], mut visit: impl FnMut(usize, &[f32])) {
     const BLOCK: usize = 512;
     let basis = Basis::new(MAX_DEGREE);
     let (size, columns) = (basis.len(), 2 * vectors.places.len());
     let mut harmonics = vec![0.0_f32; BLOCK * size];
     let mut product = vec![0.0_f32; BLOCK * columns];
-    let mut best = vec![f32::NEG_INFINITY; columns];
-    let mut hot = vec![Vec::new(); columns];
     for (number, block) in places.chunks(BLOCK).enumerate() {
         basis.encode_into(block, &mut harmonics[..block.len() * size]);
         // product[anchor, vector] = harmonics[anchor, ·] · matrix[vector, ·]
         multiply(&mut product, &harmonics, &vectors.matrix, block.len(), columns, size);
         for (row, values) in product.chunks_exact(columns).take(block.len()).enumerate() {
-            let anchor = offset + number * BLOCK + row;
-            for (vector, &value) in values.iter().enumerate() {
-                if f64::from(best[vector] - value) < margin {
-                    hot[vector].push((anchor, value));
-                    if value > best[vector] {
-                        best[vector] = value;
-                        if hot[vector].len() > 64 {
-                            keep_hot(&mut hot[vector], margin);
-                        }
-                    }
-                }
-            }
+            visit(number * BLOCK + row, values);
         }
     }
-    hot.iter_mut().for_each(|hot| keep_hot(hot, margin));
-    hot
 }
 
 /// out [rows, columns] = a [rows, inner] · b [columns, inner]ᵀ, all row-major.

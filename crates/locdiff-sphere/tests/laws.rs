@@ -60,7 +60,7 @@ fn norm_is_exact_at_degree_2000() {
         (-54.0, 179.9),
     ] {
         let error = norm_error(2000, LatLon::new(latitude, longitude).unwrap());
-        assert!(error < 1e-10, "({latitude}, {longitude}): {error:e}");
+        assert!(error < 1e-12, "({latitude}, {longitude}): {error:e}");
     }
 }
 

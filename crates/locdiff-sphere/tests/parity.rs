@@ -43,16 +43,15 @@ fn scale(index: usize) -> f64 {
     ((2 * index.isqrt() + 1) as f64 / (4.0 * PI)).sqrt()
 }
 
-fn check_basis(file: &str) {
+fn check_basis(file: &str, tolerance: impl Fn(usize) -> f64) {
     for case in cases(file) {
         let max_degree = count(&case["max_degree"]);
-        let tolerance = if max_degree <= 128 { 1e-12 } else { 1e-10 };
         let harmonics = Basis::new(max_degree).encode(place(&case));
         let expected = numbers(&case["values"]);
         for (index, expected) in indices(&case["indices"]).into_iter().zip(expected) {
             let error = (harmonics.as_slice()[index] - expected).abs() / scale(index);
             assert!(
-                error < tolerance,
+                error < tolerance(max_degree),
                 "{file}, max degree {max_degree}, {}: index {index} is off by {error:e}",
                 place(&case)
             );
@@ -62,12 +61,13 @@ fn check_basis(file: &str) {
 
 #[test]
 fn basis_agrees_with_scipy() {
-    check_basis("basis_scipy.json");
+    // scipy itself is off by up to 7e-14 near the poles (parity/README.md).
+    check_basis("basis_scipy.json", |_| 1e-12);
 }
 
 #[test]
 fn basis_agrees_with_mpmath_to_degree_2000() {
-    check_basis("basis_mpmath.json");
+    check_basis("basis_mpmath.json", |max_degree| if max_degree <= 128 { 2e-14 } else { 2e-13 });
 }
 
 #[test]
