@@ -10,9 +10,7 @@ fn main() {
     };
     // A packaged crate has no repository; then the version alone has to do.
     let commit = git(&["rev-parse", "--short=10", "HEAD"]);
-    let changed = git(&["status", "--porcelain", "--untracked-files=no"]).is_some();
-    let commit =
-        commit.map(|commit| format!("{commit}{}, ", if changed { "+changes" } else { "" }));
+    let commit = commit.map(|commit| format!("{commit}, "));
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
         println!("cargo::rerun-if-changed={log}");
     }

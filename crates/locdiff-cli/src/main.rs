@@ -55,7 +55,9 @@ fn arguments() -> impl Iterator<Item = OsString> {
 
 fn is_southern_place(text: &str) -> bool {
     let number = text.strip_prefix('-').unwrap_or_default();
-    number.starts_with(|first: char| first.is_ascii_digit() || first == '.') && text.contains(',')
+    number.starts_with(|first: char| first.is_ascii_digit() || first == '.')
+        && text.contains([',', ' '])
+        && text.chars().all(|c| c.is_ascii_digit() || "+-.,eE ".contains(c))
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

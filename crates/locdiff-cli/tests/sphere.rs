@@ -61,7 +61,7 @@ fn places_survive_the_round_trip_in_every_format() {
 
 #[test]
 fn what_decode_writes_encode_reads() {
-    for format in ["text", "npy"] {
+    for format in ["text", "npy", "json"] {
         let (first, second) =
             (temporary(&format!("a.{format}")), temporary(&format!("b.{format}")));
         let encode = ["sphere", "encode", "-L", "5", "--format", format];
@@ -105,7 +105,8 @@ fn input_may_be_json_or_have_a_heading() {
     for input in [
         "latitude,longitude\n1,2\n\n# a comment\n3 4\n",
         "[[1, 2], [3, 4]]",
-        "[1, 2]\n[3, 4]",
+        "\n [1, 2]\n[3, 4]",
+        "\u{feff}1,2\n3,4\n",
         r#"[{"latitude": 1, "longitude": 2}, {"latitude": 3, "longitude": 4}]"#,
     ] {
         assert_eq!(stdout(&["sphere", "encode", "-L", "3"], input), expected, "{input}");
@@ -114,12 +115,26 @@ fn input_may_be_json_or_have_a_heading() {
 
 #[test]
 fn modes_are_a_table() {
-    let encoded = stdout(&["sphere", "encode", "-L", "8", "10,20"], "");
+    // At even degrees the antipode has a low peak of its own.
+    let encoded = stdout(&["sphere", "encode", "-L", "8", "10,20", "-0.5 -60.25"], "");
     let table = stdout(&["sphere", "decode", "--modes", "3"], &encoded);
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines[0], "row,rank,latitude,longitude,value");
-    assert_eq!(lines.len(), 4);
     assert!(lines[1].starts_with("0,1,10.0000000,20.0000000,6.4457"), "{table}");
+    assert!(lines[2].starts_with("0,2,-10.0000000,-160.0000000,0.716"), "{table}");
+    assert!(lines[3].starts_with("1,1,-0.5000000,-60.2500000,6.4457"), "{table}");
+}
+
+#[test]
+fn a_file_may_be_decoded_onto_itself_and_never_half_written() {
+    let file = temporary("in-place.npy");
+    stdout(&["sphere", "encode", "-L", "4", "-o", &file, "1,2", "3,4"], "");
+    stdout(&["sphere", "decode", "-i", &file, "-o", &file], "");
+    assert_eq!(stdout(&["sphere", "encode", "-L", "0", "-i", &file], "").lines().count(), 2);
+    let file = temporary("failed.txt");
+    failure(&["sphere", "decode", "-o", &file], "1 0 0 1\n1 0 x 1\n", 1);
+    assert!(!std::path::Path::new(&file).exists());
+    assert!(!std::path::Path::new(&format!("{file}.partial")).exists());
 }
 
 #[test]
@@ -168,15 +183,26 @@ fn errors_say_what_was_wrong_and_where() {
         (
             &["decode"],
             "1 2 3\n",
-            "row 1: 3 coefficients are not (max_degree + 1)² for any max_degree: the nearest lengths are 1 and 4",
+            "row 0: 3 coefficients are not (max_degree + 1)² for any max_degree: the nearest lengths are 1 and 4",
         ),
-        (&["decode"], "1 0 0 nan\n", "row 1: coefficient 3 is NaN, not a finite number"),
-        (&["decode"], "1\n", "row 1: one coefficient is a constant, the same everywhere"),
-        (&["decode"], "1 2 x 4\n", "row 1: `x` is not a number"),
+        (&["decode"], "1 0 0 nan\n", "row 0: coefficient 3 is NaN, not a finite number"),
+        (&["decode"], "1\n", "row 0: one coefficient is a constant, the same everywhere"),
+        (&["decode"], "1 2 x 4\n", "row 0: line 1: `x` is not a number"),
+        (&["decode"], "1 2 3,,4\n", "row 0: line 1: `1 2 3` is not a number"),
+        (
+            &["encode"],
+            "48.86,,7\n",
+            "cannot read places from stdin: line 1: `48.86,,7` is not a place: write it as LATITUDE,LONGITUDE in degrees, for example 48.86,2.35",
+        ),
+        (
+            &["decode", "--anchors", "9"],
+            "",
+            "--anchors is for the paper's decoders: choose one with --decoder",
+        ),
         (
             &["decode"],
             "{\"a\": 1}",
-            "row 1: the JSON object has no `coefficients`; `locdiff sphere encode --json` writes them",
+            "row 0: the JSON object has no `coefficients`; `locdiff sphere encode --json` writes them",
         ),
         (
             &["decode", "-i", "no such file"],

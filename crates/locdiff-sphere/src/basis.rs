@@ -10,7 +10,7 @@ use crate::direction::Direction;
 use crate::legendre::{Legendre, Rows, UNSCALE};
 use crate::simd::{Kernel, vectorised};
 use crate::triangle;
-use crate::{Coefficients, LARGEST_DEGREE, LatLon, Scalar};
+use crate::{Coefficients, LatLon, Scalar};
 
 /// The harmonics up to a degree: tables that are made once and evaluate at any place.
 ///
@@ -37,12 +37,8 @@ impl Basis {
     /// Prepares harmonics of degree 0 to `max_degree`, inclusive.
     ///
     /// # Panics
-    /// If `max_degree` exceeds [`LARGEST_DEGREE`].
+    /// If `max_degree` exceeds [`crate::LARGEST_DEGREE`].
     pub fn new(max_degree: usize) -> Basis {
-        assert!(
-            max_degree <= LARGEST_DEGREE,
-            "max_degree {max_degree} exceeds {LARGEST_DEGREE}, where f64 underflows"
-        );
         Basis { legendre: Legendre::new(max_degree), ladder: Ladder::new(max_degree) }
     }
 

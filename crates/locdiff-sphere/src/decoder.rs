@@ -3,20 +3,24 @@
 //! Every density exp F or F itself peaks where F does. F is band-limited, so a grid with
 //! three rings per degree shows every peak, but a node can lie far below its peak (27 nats
 //! for an encoding at degree 47 on a grid of two), and on a narrow ridge that runs across
-//! the grid a peak need not even be a grid-local maximum. So every node that could still
-//! belong to one of the best peaks gets its exact local parabola; those that have a peak
-//! nearby are refined by Newton's method, and peaks are ranked by the refined value.
+//! the grid a peak need not even be a grid-local maximum. So every node on a crest (highest
+//! along one of the four lines through it) that could still belong to one of the best peaks
+//! gets its exact local parabola; those that have a peak nearby are refined by Newton's
+//! method, and peaks are ranked by the refined value.
 //!
 //! What "could still" means: along any great circle F is a trigonometric polynomial of
 //! degree L, so by Bernstein's inequality |F″| ≤ L²·(max F − min F)/2, and a node at
 //! distance s from a peak lies at most a·(max F − min F) below it, a = (L·s)²/4. Maximum
-//! and minimum are themselves at most that far from the grid's extremes.
+//! and minimum are themselves at most that far from the grid's extremes. That much is a
+//! bound; that the node nearest to a peak lies on a crest holds for parabolas, and beyond
+//! them is tested, not proven (`tests/laws.rs`).
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::f64::consts::PI;
 
 use crate::derivatives::{Jet, JetWorkspace, SplitFunction};
+use crate::legendre_stage::GROUP;
 use crate::simd::{Kernel, vectorised};
 use crate::triangle::LANES;
 use crate::{Basis, Coefficients, Grid, LatLon, Scalar, Transform, UnitVector};
@@ -91,6 +95,9 @@ impl Decoder {
     /// The `count` highest local maxima, highest first; fewer if there are not so many,
     /// but at least one.
     ///
+    /// The rim of a crater, such as a side lobe of an encoding, is no local maximum; it
+    /// counts only if there is nothing else.
+    ///
     /// # Panics
     /// If the coefficients have another maximum degree.
     pub fn modes(&self, coefficients: &Coefficients, count: usize) -> Vec<Peak> {
@@ -98,11 +105,10 @@ impl Decoder {
         self.modes_of_batch(coefficients.as_slice(), count).swap_remove(0)
     }
 
-    /// [`Decoder::modes`] of each row of a matrix `[batch, (max_degree + 1)²]`; entries must
-    /// be finite.
+    /// [`Decoder::modes`] of each row of a matrix `[batch, (max_degree + 1)²]`.
     ///
     /// # Panics
-    /// If the size is not a multiple of (max_degree + 1)².
+    /// If the size is not a multiple of (max_degree + 1)², or an entry is not finite.
     pub fn modes_of_batch<T: Scalar>(&self, coefficients: &[T], count: usize) -> Vec<Vec<Peak>> {
         let size = self.basis.len();
         assert!(
@@ -110,28 +116,38 @@ impl Decoder {
             "{} coefficients are not rows of {size}",
             coefficients.len()
         );
+        let points = self.coarse.grid().len();
         let mut jets = JetWorkspace::new(self.basis.max_degree());
-        let mut values = vec![0.0; self.coarse.grid().len()];
-        let mut scaled = vec![0.0; size];
-        let functions = coefficients.chunks_exact(size);
-        let peaks = functions.map(|function| {
-            let mut function: Vec<f64> = function.iter().map(|c| c.widened()).collect();
-            // The constant moves no peak; without it the others keep their digits.
-            let constant = std::mem::take(&mut function[0]) / (4.0 * PI).sqrt();
-            let split = SplitFunction::new(&function);
-            // Divided by the largest coefficient, no function overflows f32.
-            for (out, c) in scaled.iter_mut().zip(&function) {
-                *out = (c / split.scale) as f32;
-            }
+        let (mut scaled, mut values) = (Vec::new(), Vec::new());
+        let mut peaks = Vec::with_capacity(coefficients.len() / size);
+        for group in coefficients.chunks(GROUP * size) {
+            scaled.clear();
+            let functions: Vec<(SplitFunction, f64)> = group
+                .chunks_exact(size)
+                .map(|function| {
+                    let mut function: Vec<f64> = function.iter().map(|c| c.widened()).collect();
+                    assert!(function.iter().all(|c| c.is_finite()), "coefficients must be finite");
+                    // The constant moves no peak; without it the others keep their digits.
+                    let constant = std::mem::take(&mut function[0]) / (4.0 * PI).sqrt();
+                    let split = SplitFunction::new(&function);
+                    // Divided by the largest coefficient, no function overflows f32.
+                    scaled.extend(function.iter().map(|c| (c / split.scale) as f32));
+                    (split, constant)
+                })
+                .collect();
+            values.resize(functions.len() * points, 0.0);
             self.coarse.synthesize_into(&scaled, &mut values);
-            let mut peaks = self.best_peaks(&split, &values, count.max(1), &mut jets);
-            for peak in &mut peaks {
-                peak.value += constant;
-                peak.jet.value += constant;
+            for ((function, constant), values) in functions.iter().zip(values.chunks_exact(points))
+            {
+                let mut best = self.best_peaks(function, values, count.max(1), &mut jets);
+                for peak in &mut best {
+                    peak.value += constant;
+                    peak.jet.value += constant;
+                }
+                peaks.push(best);
             }
-            peaks
-        });
-        peaks.collect()
+        }
+        peaks
     }
 
     /// The best peaks of a function whose coarse values, divided by its scale, are given.
@@ -155,6 +171,7 @@ impl Decoder {
         let mut candidates = crest_nodes(grid, values, threshold);
         let spacing = PI / grid.rings() as f64;
         let mut peaks: Vec<Peak> = Vec::new();
+        let mut rim = None;
         while let Some(Node { value, index, maximum }) = candidates.pop() {
             if let Some(worst) = peaks.get(count - 1)
                 && f64::from(value) + slack < worst.value / function.scale
@@ -176,18 +193,23 @@ impl Decoder {
                 continue;
             }
             let peak = self.climb(function, start, jet, jets);
-            if !is_known(peak.place, 0.01 * spacing) {
+            // The rim of a crater is no peak: its points are maxima by rounding only.
+            let [(curvature, _), _] = peak.jet.principal_curvatures();
+            if curvature > -FLAT * peak.jet.steepest_curvature() {
+                rim = rim.or(Some(peak));
+            } else if !is_known(peak.place, 0.01 * spacing) {
                 let rank = peaks.partition_point(|known| known.value >= peak.value);
                 peaks.insert(rank, peak);
             }
         }
         peaks.truncate(count);
-        peaks
+        // If there is nothing but a rim, its first point has to do.
+        if peaks.is_empty() { rim.into_iter().collect() } else { peaks }
     }
 
-    /// Newton's method in the tangent plane, made to climb: eigenvalues of the Hessian
-    /// count by their size, steps are at most half a radian per degree, and a step that
-    /// doesn't climb is halved.
+    /// Newton's method in the tangent plane, made to climb: eigenvalues of the Hessian count
+    /// by their size, steps are at most half a radian per degree, a step that doesn't climb
+    /// is halved, and from a saddle the way goes on along the axis that curves upwards.
     fn climb(
         &self,
         function: &SplitFunction,
@@ -199,18 +221,26 @@ impl Decoder {
         let (mut place, mut jet) = (start, jet);
         for _ in 0..100 {
             let mut step = jet.newton_step(longest);
-            let mut next = moved(place, step);
+            let (curvature, axis) = jet.principal_curvatures()[0];
             // Below this length Newton has converged to rounding: what remains is its
             // square times the degree.
             if step[0].hypot(step[1]) < 1e-7 * longest {
-                place = next;
-                break;
+                if curvature <= FLAT * jet.steepest_curvature() {
+                    place = moved(place, step);
+                    break;
+                }
+                step = axis.map(|part| 0.2 * longest * part);
             }
+            let mut next = moved(place, step);
             let mut next_jet = self.basis.jet_of(function, next, workspace);
             while next_jet.value < jet.value && step[0].hypot(step[1]) > 1e-9 * longest {
                 step = step.map(|part| 0.5 * part);
                 next = moved(place, step);
                 next_jet = self.basis.jet_of(function, next, workspace);
+            }
+            if next_jet.value < jet.value {
+                // Rounding is all that is left.
+                break;
             }
             (place, jet) = (next, next_jet);
         }
@@ -218,19 +248,29 @@ impl Decoder {
     }
 }
 
+/// Curvatures below this part of the steepest one are rounding: the function is flat there.
+const FLAT: f64 = 1e-7;
+
 impl Jet {
     /// The step (east, north) in radians towards the maximum of the local parabola.
     fn newton_step(&self, longest: f64) -> [f64; 2] {
         let [(first, axis), (second, other)] = self.principal_curvatures();
-        let floor = 1e-12 * first.abs().max(second.abs()).max(f64::MIN_POSITIVE);
+        let flat = (FLAT * self.steepest_curvature()).max(f64::MIN_POSITIVE);
         let along = |curvature: f64, [x, y]: [f64; 2]| {
-            let length = (self.east * x + self.north * y) / curvature.abs().max(floor);
+            // Along a flat direction, such as the rim of a crater, there is nowhere to go.
+            let slope = self.east * x + self.north * y;
+            let length = if curvature.abs() > flat { slope / curvature.abs() } else { 0.0 };
             [length * x, length * y]
         };
         let (a, b) = (along(first, axis), along(second, other));
         let step = [a[0] + b[0], a[1] + b[1]];
         let length = step[0].hypot(step[1]);
         if length > longest { step.map(|part| part * longest / length) } else { step }
+    }
+
+    fn steepest_curvature(&self) -> f64 {
+        let [(first, _), (second, _)] = self.principal_curvatures();
+        first.abs().max(second.abs())
     }
 
     /// The Hessian's eigenvalues, each with its unit direction (east, north); the largest
@@ -292,8 +332,9 @@ fn crest_nodes(grid: &Grid, values: &[f32], threshold: f32) -> BinaryHeap<Node> 
             let (west, east) =
                 (if j == 0 { n - 1 } else { j - 1 }, if j + 1 == n { 0 } else { j + 1 });
             let around = [west, j, east];
-            // Across a pole, the neighbours are on the same ring, half a turn away.
-            let opposite = around.map(|j| here[(j + n / 2) % n]);
+            // Across a pole, the neighbours are on the same ring, half a turn away; what was
+            // to the west is then to the east.
+            let opposite = [east, j, west].map(|j| here[(j + n / 2) % n]);
             let north = if ring == 0 { opposite } else { around.map(|j| row(ring - 1)[j]) };
             let south = if ring + 1 == rings { opposite } else { around.map(|j| row(ring + 1)[j]) };
             let lines = [

@@ -4,6 +4,8 @@
 //! equispaced from 0° eastwards. A function of degree at most D is integrated exactly if
 //! `rings` ≥ (D + 1)/2 and `longitudes` > D.
 
+use std::ops::Range;
+
 use crate::LatLon;
 use crate::direction::Colatitude;
 use crate::legendre::{Legendre, Rows, UNSCALE};
@@ -101,13 +103,18 @@ impl Grid {
     /// # Panics
     /// If `order` exceeds `max_degree`.
     pub fn order_matrix(&self, max_degree: usize, order: usize) -> Vec<f64> {
-        self.order_matrices(max_degree).swap_remove(order)
+        assert!(order <= max_degree, "order {order} exceeds max degree {max_degree}");
+        self.matrices(max_degree, order..order + 1).swap_remove(0)
     }
 
     /// [`Grid::order_matrix`] for every order from 0 to `max_degree`, at the cost of one.
     pub fn order_matrices(&self, max_degree: usize) -> Vec<Vec<f64>> {
-        let mut matrices: Vec<Vec<f64>> =
-            (0..=max_degree).map(|m| vec![0.0; (max_degree + 1 - m) * self.rings]).collect();
+        self.matrices(max_degree, 0..max_degree + 1)
+    }
+
+    fn matrices(&self, max_degree: usize, orders: Range<usize>) -> Vec<Vec<f64>> {
+        let size = |order: usize| (max_degree + 1 - order) * self.rings;
+        let mut matrices: Vec<Vec<f64>> = orders.clone().map(|m| vec![0.0; size(m)]).collect();
         let legendre = Legendre::new(max_degree);
         let mut rows = Rows::new(max_degree);
         for (ring, node) in self.northern.iter().enumerate() {
@@ -115,8 +122,9 @@ impl Grid {
             let theta = Colatitude::from_radians(node.colatitude);
             let mut walk = legendre.walk(theta, &mut rows);
             while let Some((l, p)) = walk.next() {
-                for m in 0..=l {
-                    let row = &mut matrices[m][(l - m) * self.rings..][..self.rings];
+                for (matrix, m) in matrices.iter_mut().zip(orders.clone()).filter(|(_, m)| *m <= l)
+                {
+                    let row = &mut matrix[(l - m) * self.rings..][..self.rings];
                     let value = p[m] * UNSCALE;
                     row[mirror] = if (l + m) % 2 == 0 { value } else { -value };
                     row[ring] = value;

@@ -22,7 +22,7 @@ use crate::triangle::{self, LANES, lanes, lanes_mut};
 
 /// Every p_lm inside the recurrence is multiplied by this power of two, and the factors
 /// cos mφ, sin mφ by its inverse. The seeds p_mm ~ sin^m θ of orders that matter fall to
-/// exp(−L/e), which leaves the range of f64 near L = 2000; with the scale, near 3500.
+/// exp(−L/e), which leaves the range of f64 near L = 2000; with the scale, near 3100.
 pub(crate) const SCALE: f64 = power_of_two(800);
 /// Takes the scale off again.
 pub(crate) const UNSCALE: f64 = power_of_two(-800);
@@ -63,6 +63,10 @@ impl Rows {
 
 impl Legendre {
     pub(crate) fn new(max_degree: usize) -> Legendre {
+        assert!(
+            max_degree <= LARGEST_DEGREE,
+            "max_degree {max_degree} exceeds {LARGEST_DEGREE}, where f64 underflows"
+        );
         let mut growth = vec![0.0; triangle::len(max_degree)];
         let mut memory = growth.clone();
         for l in 1..=max_degree {

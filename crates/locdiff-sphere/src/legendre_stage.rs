@@ -19,11 +19,13 @@ use crate::{Grid, Scalar};
 /// Functions that share one pass over the table, which is larger than the nearest cache.
 pub(crate) const GROUP: usize = 4;
 /// Tables beyond this are not kept; the recurrence runs anew for each transform. Reached
-/// near degree 320 in f32 with 2·degree rings.
+/// near degree 400 in f32, or 315 in f64, with 2·degree rings.
 const LARGEST_TABLE_BYTES: usize = 128 << 20;
 
 pub(crate) struct LegendreStage<T> {
     max_degree: usize,
+    /// Orders that the longitudes can tell apart; higher ones must have no coefficients.
+    orders: usize,
     longitudes: usize,
     /// Colatitude and weight per point of each northern ring.
     rings: Vec<(Colatitude, T)>,
@@ -79,7 +81,9 @@ impl<T: Scalar> LegendreStage<T> {
         } else {
             Method::Recurrence(Box::new(legendre))
         };
-        LegendreStage { max_degree, longitudes: grid.longitudes(), rings, method }
+        let longitudes = grid.longitudes();
+        let orders = (max_degree + 1).min(longitudes.div_ceil(2));
+        LegendreStage { max_degree, orders, longitudes, rings, method }
     }
 
     /// From coefficients of up to [`GROUP`] functions to their spectra. Entries between the
@@ -124,7 +128,10 @@ impl<T: Scalar> LegendreStage<T> {
             high[LANES - 1 - i] = Complex::new(a - d, c + b);
         }
         let first = block * LANES;
-        let count = (self.max_degree + 1 - first).min(LANES);
+        let count = self.orders.saturating_sub(first).min(LANES);
+        if count == 0 {
+            return;
+        }
         if first == 0 {
             // The constant has no mirror image to share its two halves with.
             low[0] = low[0] + low[0];
@@ -142,7 +149,7 @@ impl<T: Scalar> LegendreStage<T> {
         let half = T::rounded(0.5) * weight;
         let mut sums = [[T::zero(); LANES]; 4];
         let first = block * LANES;
-        for i in 0..(self.max_degree + 1 - first).min(LANES) {
+        for i in 0..self.orders.saturating_sub(first).min(LANES) {
             let m = first + i;
             let here = spectrum[m];
             let there = if m == 0 { here } else { spectrum[self.longitudes - m] };
@@ -279,6 +286,19 @@ fn sum_degrees<T: Scalar, const N: usize>(
     sums
 }
 
+/// What even and odd degrees see of one pair of rings of one function.
+#[inline(always)]
+fn read_one<T: Scalar>(
+    stage: &LegendreStage<T>,
+    spectrum: &[Complex<T>],
+    pair: usize,
+    block: usize,
+    function: usize,
+) -> Sums<T> {
+    let start = (function * stage.rings.len() + pair) * stage.longitudes;
+    stage.read_orders(&spectrum[start..start + stage.longitudes], block, stage.rings[pair].1)
+}
+
 struct Analyze<'a, T, const N: usize> {
     stage: &'a LegendreStage<T>,
     functions: &'a mut [Split<T>; N],
@@ -291,16 +311,10 @@ impl<T: Scalar, const N: usize> Kernel for Analyze<'_, T, N> {
     #[inline(always)]
     fn run(self) {
         let stage = self.stage;
-        let (pairs, longitudes) = (stage.rings.len(), stage.longitudes);
         for function in self.functions.iter_mut() {
             function.cosines.fill(T::zero());
             function.sines.fill(T::zero());
         }
-        let read = |pair: usize, block: usize, function: usize| {
-            let start = (function * pairs + pair) * longitudes;
-            let spectrum = &self.spectrum[start..start + longitudes];
-            stage.read_orders(spectrum, block, stage.rings[pair].1)
-        };
         let blocks = stage.max_degree / LANES + 1;
         match &stage.method {
             Method::Table(table) => {
@@ -309,7 +323,7 @@ impl<T: Scalar, const N: usize> Kernel for Analyze<'_, T, N> {
                     for (pair, table) in tables.enumerate() {
                         let table = lanes(table);
                         for (n, function) in self.functions.iter_mut().enumerate() {
-                            let seen = read(pair, block, n);
+                            let seen = read_one(stage, self.spectrum, pair, block, n);
                             let cosines = lanes_mut(&mut function.cosines);
                             let sines = lanes_mut(&mut function.sines);
                             let mut at = triangle::row_start(block * LANES) / LANES + block;
@@ -327,7 +341,9 @@ impl<T: Scalar, const N: usize> Kernel for Analyze<'_, T, N> {
                 let mut row = vec![T::zero(); triangle::row_len(stage.max_degree)];
                 for (pair, (theta, _)) in stage.rings.iter().enumerate() {
                     let seen: Vec<[Sums<T>; N]> = (0..blocks)
-                        .map(|block| std::array::from_fn(|n| read(pair, block, n)))
+                        .map(|block| {
+                            std::array::from_fn(|n| read_one(stage, self.spectrum, pair, block, n))
+                        })
                         .collect();
                     let mut walk = legendre.walk(*theta, &mut rows);
                     while let Some((l, p)) = walk.next() {

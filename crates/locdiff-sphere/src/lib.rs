@@ -27,6 +27,7 @@ mod place;
 mod quadrature;
 pub mod reference;
 mod scalar;
+mod scores;
 mod simd;
 mod transform;
 mod triangle;
@@ -42,5 +43,10 @@ pub use legendre::LARGEST_DEGREE;
 pub use paper_decoders::AnchorDecoder;
 pub use place::{EARTH_RADIUS_KM, InvalidPlace, LatLon};
 pub use scalar::Scalar;
+pub use scores::{
+    ACCURACY_RADII_KM, COVERAGE_LEVELS, Comparison, DensityOutcome, DensityScores,
+    GEOSCORE_MAXIMUM, GEOSCORE_SCALE_KM, Interval, InvalidScores, PointScores, RECALL_AREAS_KM2,
+    RadiusRule, Resampling, Score, Statistic, UNIFORM_NLL_NATS, geoscore,
+};
 pub use transform::Transform;
 pub use vector::UnitVector;

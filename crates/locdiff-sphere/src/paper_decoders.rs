@@ -1,8 +1,10 @@
 //! The paper's two decoders, as published: sums over anchors.
 //!
-//! "As published" means: plain sums over the anchors, which stand for the sphere; the
-//! window ρ is a cap; the places that compete are the anchors themselves. Kept to compare
-//! with; [`Decoder`] is exact and far cheaper.
+//! "As published" means: plain sums over the anchors, which stand for the sphere, and a
+//! window ρ that is a cap. In the mode-seeking decoder the places that compete are the
+//! anchors themselves; the KL decoder, in closed form, searches continuously. Its
+//! expectation stays a sum over anchors: on a grid, exp F wants more than the grid of F.
+//! Kept to compare with; [`Decoder`] is exact and far cheaper.
 
 use crate::anchors::NearIndex;
 use crate::{Anchors, Basis, Coefficients, Decoder, EARTH_RADIUS_KM, LatLon};

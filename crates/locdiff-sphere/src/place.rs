@@ -78,8 +78,8 @@ impl LatLon {
 
     /// Angle between the two places as seen from the Earth's centre, in radians.
     ///
-    /// The arctangent form keeps its digits at every distance; arccosine loses half of
-    /// them for near pairs and haversine for near-antipodal ones.
+    /// The arctangent form is good to about a nanometre at every distance; arccosine loses
+    /// half of the digits for near pairs and haversine for near-antipodal ones.
     pub fn angle_to(self, other: LatLon) -> f64 {
         let (across, along, cosine) = self.components_towards(other);
         across.hypot(along).atan2(cosine)
@@ -145,12 +145,16 @@ impl FromStr for LatLon {
 
     fn from_str(text: &str) -> Result<LatLon, InvalidPlace> {
         let invalid = || InvalidPlace::Text(text.trim().to_owned());
-        let mut parts = text.split([',', ' ', '\t']).filter(|part| !part.is_empty());
-        let mut number = || parts.next().and_then(|part| part.parse().ok()).ok_or_else(invalid);
-        let (latitude, longitude) = (number()?, number()?);
-        match parts.next() {
-            None => LatLon::new(latitude, longitude),
-            Some(_) => Err(invalid()),
+        // With a comma, both sides of it must be numbers; without, blanks separate.
+        let parts: Vec<&str> = if text.contains(',') {
+            text.split(',').map(str::trim).collect()
+        } else {
+            text.split_whitespace().collect()
+        };
+        let [latitude, longitude] = parts[..] else { return Err(invalid()) };
+        match (latitude.parse(), longitude.parse()) {
+            (Ok(latitude), Ok(longitude)) => LatLon::new(latitude, longitude),
+            _ => Err(invalid()),
         }
     }
 }
@@ -162,7 +166,6 @@ impl FromStr for LatLon {
 pub(crate) fn sin_cos_degrees(degrees: f64) -> (f64, f64) {
     let quarters = (degrees / 90.0).round_ties_even();
     let (sin, cos) = (degrees - 90.0 * quarters).to_radians().sin_cos();
-    // Below 2^53 quarters every remainder is exact; nobody passes larger angles.
     match (quarters as i64).rem_euclid(4) {
         0 => (sin, cos),
         1 => (cos, -sin),
@@ -202,6 +205,7 @@ mod tests {
         assert_eq!(format!("{place:.1}"), "48.9,2.4");
         assert!("48.86".parse::<LatLon>().is_err());
         assert!("1 2 3".parse::<LatLon>().is_err());
+        assert!("1,,3".parse::<LatLon>().is_err());
         assert!("91 0".parse::<LatLon>().is_err());
     }
 

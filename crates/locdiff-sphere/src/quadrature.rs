@@ -21,7 +21,7 @@ pub(crate) fn northern_nodes(n: usize) -> Vec<Node> {
 
 fn node(n: usize, index: usize) -> Node {
     let count = n as f64;
-    // Tricomi's approximation, good to O(n⁻⁴): Newton then needs two or three steps.
+    // Near enough (O(n⁻³)) for Newton to need two or three steps.
     let guess = std::f64::consts::PI * (4.0 * index as f64 + 3.0) / (4.0 * count + 2.0);
     let mut theta = guess + (1.0 / (8.0 * count * count)) / guess.tan();
     if 2 * index + 1 == n {

@@ -2,8 +2,8 @@
 
 /// `f32` or `f64`. The mathematics is done in f64; only large arrays come in both.
 pub trait Scalar: rustfft::FftNum + Default + sealed::Sealed {
-    /// Rounds to this type. What would be subnormal, or near it, becomes zero: harmonics
-    /// near the poles are full of such numbers, and arithmetic with them is slow.
+    /// Rounds to this type. What would be subnormal in f32, or near it, becomes zero:
+    /// harmonics near the poles are full of such numbers, and arithmetic with them is slow.
     fn rounded(value: f64) -> Self;
     /// Widens to f64.
     fn widened(self) -> f64;

@@ -52,6 +52,24 @@ struct Workspace<T> {
     scratch: Vec<Complex<T>>,
 }
 
+impl<T: Scalar> Workspace<T> {
+    /// Makes room for a group, or for the whole batch if that is smaller.
+    fn prepare(&mut self, coefficients: usize, transform: &Transform<T>) {
+        let functions = (coefficients / coefficient_count(transform.max_degree)).min(GROUP);
+        let points = functions * transform.grid.northern.len() * transform.grid.longitudes();
+        let scratch = transform
+            .to_values
+            .get_immutable_scratch_len()
+            .max(transform.to_spectrum.get_inplace_scratch_len());
+        if self.functions.len() < functions {
+            self.functions.resize(functions, Split::new(transform.max_degree));
+            self.spectrum.resize(points, Complex::default());
+            self.points.resize(points, Complex::default());
+            self.scratch.resize(scratch, Complex::default());
+        }
+    }
+}
+
 impl<T: Scalar> Transform<T> {
     /// Prepares transforms of functions up to `max_degree` on `grid`.
     ///
@@ -65,6 +83,12 @@ impl<T: Scalar> Transform<T> {
             grid.longitudes(),
             2 * max_degree + 1
         );
+        Transform::with_all_degrees(grid, max_degree)
+    }
+
+    /// Without the check: functions must have no coefficients of orders that the grid can't
+    /// tell apart.
+    fn with_all_degrees(grid: Grid, max_degree: usize) -> Transform<T> {
         let mut planner = FftPlanner::new();
         Transform {
             legendre: LegendreStage::new(&grid, max_degree),
@@ -95,6 +119,7 @@ impl<T: Scalar> Transform<T> {
     pub fn synthesize_into(&self, coefficients: &[T], values: &mut [T]) {
         self.assert_batch(coefficients, values);
         let mut workspace = self.take_workspace();
+        workspace.prepare(coefficients.len(), self);
         let Workspace { functions, spectrum, points, scratch } = &mut workspace;
         let size = coefficient_count(self.max_degree);
         let points_each = self.grid.northern.len() * self.grid.longitudes();
@@ -132,6 +157,7 @@ impl<T: Scalar> Transform<T> {
         );
         self.assert_batch(coefficients, values);
         let mut workspace = self.take_workspace();
+        workspace.prepare(coefficients.len(), self);
         let Workspace { functions, points, scratch, .. } = &mut workspace;
         let size = coefficient_count(self.max_degree);
         let points_each = self.grid.northern.len() * self.grid.longitudes();
@@ -156,17 +182,17 @@ impl<T: Scalar> Transform<T> {
     /// `[batch, ring, longitude]`.
     ///
     /// sin θ·∂/∂θ and ∂/∂φ map harmonics to harmonics, so both are syntheses, divided by
-    /// sin θ, which is never zero on a Gauss-Legendre ring.
+    /// sin θ, which is never zero on a Gauss-Legendre ring. The first raises the degree by
+    /// one, but not the order, so the same longitudes serve.
     ///
     /// # Panics
-    /// If the sizes do not belong to one batch, or the grid has fewer than
-    /// 2·max_degree + 3 longitudes.
+    /// If the sizes do not belong to one batch.
     pub fn synthesize_gradient_into(&self, coefficients: &[T], east: &mut [T], north: &mut [T]) {
         assert_eq!(east.len(), north.len(), "east and north must have the same size");
         let size = coefficient_count(self.max_degree);
-        let next = self
-            .next_degree
-            .get_or_init(|| Box::new(Transform::new(self.grid.clone(), self.max_degree + 1)));
+        let next = self.next_degree.get_or_init(|| {
+            Box::new(Transform::with_all_degrees(self.grid.clone(), self.max_degree + 1))
+        });
         let next_size = coefficient_count(self.max_degree + 1);
         let mut along_meridian = vec![T::zero(); coefficients.len() / size * next_size];
         let mut along_parallel = vec![T::zero(); coefficients.len()];
@@ -203,17 +229,11 @@ impl<T: Scalar> Transform<T> {
 
     fn take_workspace(&self) -> Workspace<T> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.unwrap_or_else(|| {
-            let points = GROUP * self.grid.northern.len() * self.grid.longitudes();
-            let zero = vec![Complex::default(); points];
-            let scratch = self.to_values.get_immutable_scratch_len();
-            let scratch = scratch.max(self.to_spectrum.get_inplace_scratch_len());
-            Workspace {
-                functions: vec![Split::new(self.max_degree); GROUP],
-                spectrum: zero.clone(),
-                points: zero,
-                scratch: vec![Complex::default(); scratch],
-            }
+        idle.unwrap_or_else(|| Workspace {
+            functions: Vec::new(),
+            spectrum: Vec::new(),
+            points: Vec::new(),
+            scratch: Vec::new(),
         })
     }
 

@@ -4,6 +4,8 @@
 //! padding holds zeros, so that inner loops run over whole vectors, without remainders:
 //! rows are short, and a scalar remainder would cost more than the row.
 
+use crate::Scalar;
+
 /// Orders that one step of an inner loop treats together: one AVX-512 vector of f32.
 pub(crate) const LANES: usize = 16;
 
@@ -44,11 +46,16 @@ pub(crate) fn lanes_mut<T>(row: &mut [T]) -> &mut [[T; LANES]] {
 }
 
 /// Sorts coefficients (l² + l + m) into cosine (m ≥ 0) and sine (m < 0) rows.
-pub(crate) fn split<T: Copy>(coefficients: &[T], cosines: &mut [T], sines: &mut [T]) {
+pub(crate) fn split<T: Scalar>(coefficients: &[T], cosines: &mut [T], sines: &mut [T]) {
+    let zero = T::zero();
     for l in 0..coefficients.len().isqrt() {
         let (negative, positive) = coefficients[l * l..(l + 1) * (l + 1)].split_at(l);
         let start = row_start(l);
+        // Everything is written, the padding too: it may hold NaN from an earlier analysis.
         cosines[start..start + l + 1].copy_from_slice(positive);
+        cosines[start + l + 1..start + row_len(l)].fill(zero);
+        sines[start] = zero;
+        sines[start + l + 1..start + row_len(l)].fill(zero);
         for (sine, coefficient) in
             sines[start + 1..start + l + 1].iter_mut().zip(negative.iter().rev())
         {

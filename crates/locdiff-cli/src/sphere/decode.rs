@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
-use locdiff_sphere::{AnchorDecoder, Anchors, Coefficients, Decoder, LatLon};
+use locdiff_sphere::{AnchorDecoder, Anchors, Coefficients, Decoder, LARGEST_DEGREE, LatLon};
 use serde::Serialize;
 
 use super::output::Output;
@@ -22,12 +22,12 @@ pub(crate) struct Arguments {
     /// How to decode
     #[arg(long, value_enum, default_value_t = Method::Continuous)]
     decoder: Method,
-    /// Number of evenly spaced anchors for the paper's decoders
-    #[arg(long, value_name = "N", default_value_t = 21_000)]
-    anchors: usize,
-    /// Radius ρ of the paper's mode-seeking decoder; 0 takes the best anchor
-    #[arg(long, value_name = "KM", default_value_t = 0.0)]
-    radius_km: f64,
+    /// Number of evenly spaced anchors for the paper's decoders [default: 21000]
+    #[arg(long, value_name = "N")]
+    anchors: Option<usize>,
+    /// Radius ρ of the paper's mode-seeking decoder; 0, the default, takes the best anchor
+    #[arg(long, value_name = "KM")]
+    radius_km: Option<f64>,
     /// Write to this file instead of stdout; .npy and .json choose the format
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -68,6 +68,14 @@ impl Mode {
     fn new(place: LatLon, value: f64) -> Mode {
         Mode { latitude: place.latitude(), longitude: place.longitude(), value }
     }
+
+    /// To a centimetre, and still a valid place: no −0, no longitude of 180.
+    fn place_text(&self) -> String {
+        let round = |degrees: f64| (degrees * 1e7).round() / 1e7 + 0.0;
+        let (latitude, longitude) = (round(self.latitude), round(self.longitude));
+        let longitude = if longitude >= 180.0 { longitude - 360.0 } else { longitude };
+        format!("{latitude:.7},{longitude:.7}")
+    }
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
@@ -76,22 +84,30 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         arguments.modes == 1 || arguments.decoder == Method::Continuous,
         "the paper's decoders give one place per row: leave --modes or --decoder away"
     );
-    ensure!(arguments.anchors > 0, "--anchors 0: a decoder needs at least one anchor");
     ensure!(
-        arguments.radius_km >= 0.0 && arguments.radius_km.is_finite(),
-        "--radius-km {} is not a distance",
-        arguments.radius_km
+        arguments.anchors.is_none() || arguments.decoder != Method::Continuous,
+        "--anchors is for the paper's decoders: choose one with --decoder"
     );
+    ensure!(
+        arguments.radius_km.is_none() || arguments.decoder == Method::PaperMode,
+        "--radius-km is for the paper's mode-seeking decoder: choose it with --decoder paper-mode"
+    );
+    ensure!(arguments.anchors != Some(0), "--anchors 0: a decoder needs at least one anchor");
+    let radius_km = arguments.radius_km.unwrap_or(0.0);
+    ensure!(radius_km >= 0.0 && radius_km.is_finite(), "--radius-km {radius_km} is not a distance");
     let rows = input::rows(arguments.input.as_deref())?;
     let mut output = Output::open(arguments.output.as_deref(), arguments.format, arguments.json)?;
     let mut progress = Progress::new("decoding", rows.len());
     let (mut decode, mut decoded) = (None::<(usize, Decode)>, Vec::new());
     for (index, row) in rows.enumerate() {
-        let number = index + 1;
-        let row = row.with_context(|| format!("row {number}"))?;
-        let coefficients = Coefficients::from_vec(row).with_context(|| format!("row {number}"))?;
+        let row = row.with_context(|| format!("row {index}"))?;
+        let coefficients = Coefficients::from_vec(row).with_context(|| format!("row {index}"))?;
         let max_degree = coefficients.max_degree();
-        ensure!(max_degree > 0, "row {number}: one coefficient is a constant, the same everywhere");
+        ensure!(
+            max_degree <= LARGEST_DEGREE,
+            "row {index}: max degree {max_degree} is too high, {LARGEST_DEGREE} at most"
+        );
+        ensure!(max_degree > 0, "row {index}: one coefficient is a constant, the same everywhere");
         let decode = match &mut decode {
             Some((degree, decode)) if *degree == max_degree => decode,
             other => &mut other.insert((max_degree, Decode::new(&arguments, max_degree))).1,
@@ -100,17 +116,15 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         match output.format() {
             Format::Json => output.json(&Decoded { row: index, max_degree, modes })?,
             Format::Text if arguments.modes == 1 => {
-                let Mode { latitude, longitude, .. } = modes[0];
-                output.line(&format!("{latitude:.7},{longitude:.7}"))?;
+                output.line(&modes[0].place_text())?;
             }
             Format::Text => {
                 if index == 0 {
                     output.line("row,rank,latitude,longitude,value")?;
                 }
-                for (rank, Mode { latitude, longitude, value }) in modes.iter().enumerate() {
-                    let (row, rank) = (number - 1, rank + 1);
-                    output
-                        .line(&format!("{row},{rank},{latitude:.7},{longitude:.7},{value:.9}"))?;
+                for (rank, mode) in modes.iter().enumerate() {
+                    let (rank, place) = (rank + 1, mode.place_text());
+                    output.line(&format!("{index},{rank},{place},{:.9}", mode.value))?;
                 }
             }
             Format::Npy => decoded.push(modes),
@@ -146,12 +160,13 @@ struct Decode {
 
 impl Decode {
     fn new(arguments: &Arguments, max_degree: usize) -> Decode {
-        let paper = (arguments.decoder != Method::Continuous)
-            .then(|| AnchorDecoder::new(max_degree, Anchors::fibonacci(arguments.anchors)));
+        let paper = (arguments.decoder != Method::Continuous).then(|| {
+            AnchorDecoder::new(max_degree, Anchors::fibonacci(arguments.anchors.unwrap_or(21_000)))
+        });
         Decode {
             method: arguments.decoder,
             modes: arguments.modes,
-            radius_km: arguments.radius_km,
+            radius_km: arguments.radius_km.unwrap_or(0.0),
             exact: Decoder::new(max_degree),
             paper,
         }

@@ -41,7 +41,13 @@ pub(crate) fn rows(path: Option<&Path>) -> anyhow::Result<Rows> {
     Ok(match first {
         Some(0x93) => npy_rows(reader).with_context(|| format!("cannot read {name}"))?,
         Some(b'{' | b'[') => Rows { rows: Box::new(json_values(reader).map(json_row)), len: None },
-        _ => Rows { rows: Box::new(text_lines(reader).map(|line| text_row(&line?.1))), len: None },
+        _ => {
+            let rows = text_lines(reader).map(|line| {
+                let (number, line) = line?;
+                text_row(&line).with_context(|| format!("line {number}"))
+            });
+            Rows { rows: Box::new(rows), len: None }
+        }
     })
 }
 
@@ -50,7 +56,13 @@ pub(crate) fn places(path: Option<&Path>) -> anyhow::Result<Vec<LatLon>> {
     let (mut reader, name) = open(path)?;
     let first = first_byte(&mut reader).with_context(|| format!("cannot read {name}"))?;
     let places: anyhow::Result<Vec<LatLon>> = match first {
-        Some(0x93) => npy_rows(reader).and_then(|rows| rows.map(|row| pair(&row?)).collect()),
+        // What `decode` writes for one mode has a third column, the value.
+        Some(0x93) => npy_rows(reader).and_then(|rows| {
+            rows.map(|row| {
+                row.and_then(|row| pair(row.get(..2).filter(|_| row.len() == 3).unwrap_or(&row)))
+            })
+            .collect()
+        }),
         Some(b'{' | b'[') => json_values(reader).map(|value| json_place(value?)).collect(),
         _ => text_places(reader),
     };
@@ -74,8 +86,17 @@ fn open(path: Option<&Path>) -> anyhow::Result<(Reader, String)> {
     }
 }
 
+/// The first byte that says something: blanks and a byte order mark are skipped.
 fn first_byte(reader: &mut Reader) -> std::io::Result<Option<u8>> {
-    Ok(reader.fill_buf()?.first().copied())
+    loop {
+        let buffer = reader.fill_buf()?;
+        let skipped = match buffer {
+            [0xEF, 0xBB, 0xBF, ..] => 3,
+            [first, ..] if first.is_ascii_whitespace() => 1,
+            _ => return Ok(buffer.first().copied()),
+        };
+        reader.consume(skipped);
+    }
 }
 
 /// Lines with their numbers, without blank ones and comments.
@@ -101,10 +122,13 @@ fn text_places(reader: Reader) -> anyhow::Result<Vec<LatLon>> {
     Ok(places)
 }
 
+/// Numbers separated by commas, or else by blanks.
 fn text_row(line: &str) -> anyhow::Result<Vec<f64>> {
-    let numbers = line.split([' ', '\t', ',']).filter(|part| !part.is_empty());
     let parse = |part: &str| part.parse().map_err(|_| anyhow!("`{part}` is not a number"));
-    numbers.map(parse).collect()
+    match line.contains(',') {
+        true => line.split(',').map(str::trim).map(parse).collect(),
+        false => line.split_whitespace().map(parse).collect(),
+    }
 }
 
 /// JSON values one after the other; one array of arrays or objects counts as its elements.
@@ -137,6 +161,10 @@ fn json_place(value: Value) -> anyhow::Result<LatLon> {
             .with_context(|| format!("no number `{name}` in {value}"))
     };
     match &value {
+        // What `decode` writes: the best mode is the place.
+        Value::Object(object) if object.contains_key("modes") => {
+            json_place(value["modes"][0].clone())
+        }
         Value::Object(_) => Ok(LatLon::new(read(&value, "latitude")?, read(&value, "longitude")?)?),
         _ => pair(&Vec::deserialize(&value).with_context(|| format!("{value} is not a place"))?),
     }
@@ -145,8 +173,6 @@ fn json_place(value: Value) -> anyhow::Result<LatLon> {
 fn pair(row: &[f64]) -> anyhow::Result<LatLon> {
     match row {
         [latitude, longitude] => Ok(LatLon::new(*latitude, *longitude)?),
-        // What `decode` writes for one mode: latitude, longitude, value.
-        [latitude, longitude, _] => Ok(LatLon::new(*latitude, *longitude)?),
         _ => bail!("a place has two numbers, latitude and longitude; this row has {}", row.len()),
     }
 }

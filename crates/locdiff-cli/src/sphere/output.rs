@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write, stdout};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use npyz::WriterBuilder;
@@ -13,6 +13,21 @@ use super::Format;
 pub(crate) struct Output {
     format: Format,
     writer: Box<dyn Write>,
+    /// A file is written under another name and renamed at the end: whoever finds it finds
+    /// it complete, and it may have been the input.
+    unfinished: Option<Unfinished>,
+}
+
+struct Unfinished {
+    temporary: PathBuf,
+    path: PathBuf,
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // After the renaming there is nothing left to remove.
+        let _ = std::fs::remove_file(&self.temporary);
+    }
 }
 
 impl Output {
@@ -30,20 +45,26 @@ impl Output {
             _ => Format::Text,
         };
         let format = format.unwrap_or(implied);
-        let writer: Box<dyn Write> = match path.filter(|path| *path != Path::new("-")) {
-            Some(path) => {
-                let file = File::create(path);
-                Box::new(file.with_context(|| format!("cannot create {}", path.display()))?)
-            }
-            None => {
-                ensure!(
-                    format != Format::Npy || !stdout().is_terminal(),
-                    "a .npy array is not for the terminal: name a file with --output"
-                );
-                Box::new(stdout().lock())
-            }
-        };
-        Ok(Output { format, writer: Box::new(BufWriter::new(writer)) })
+        let (writer, unfinished): (Box<dyn Write>, _) =
+            match path.filter(|path| *path != Path::new("-")) {
+                Some(path) => {
+                    let mut temporary = path.to_owned().into_os_string();
+                    temporary.push(".partial");
+                    let temporary = PathBuf::from(temporary);
+                    let file = File::create(&temporary);
+                    let file =
+                        file.with_context(|| format!("cannot create {}", temporary.display()))?;
+                    (Box::new(file), Some(Unfinished { temporary, path: path.to_owned() }))
+                }
+                None => {
+                    ensure!(
+                        format != Format::Npy || !stdout().is_terminal(),
+                        "a .npy array is not for the terminal: name a file with --output"
+                    );
+                    (Box::new(stdout().lock()), None)
+                }
+            };
+        Ok(Output { format, writer: Box::new(BufWriter::new(writer)), unfinished })
     }
 
     pub(crate) fn format(&self) -> Format {
@@ -90,6 +111,14 @@ impl Output {
     }
 
     pub(crate) fn finish(mut self) -> anyhow::Result<()> {
-        Ok(self.writer.flush()?)
+        self.writer.flush()?;
+        match &self.unfinished {
+            Some(Unfinished { temporary, path }) => {
+                std::fs::rename(temporary, path).with_context(|| {
+                    format!("cannot rename {} to {}", temporary.display(), path.display())
+                })
+            }
+            None => Ok(()),
+        }
     }
 }
