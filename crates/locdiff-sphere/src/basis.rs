@@ -110,39 +110,64 @@ impl<T: Scalar> Kernel for Encode<'_, T> {
     }
 }
 
-/// Numbers that one step of the two products below treats together. Shorter than the
-/// vectors elsewhere, because here the remainder of each row is done one by one.
+/// Numbers that one step of the two products below treats together. Rows are not padded in
+/// the caller's matrix, so the last step overlaps the one before it.
 const STEP: usize = 8;
 
 #[inline(always)]
+fn step_at(values: &[f64], start: usize) -> &[f64; STEP] {
+    values[start..start + STEP].try_into().expect("a slice of this length")
+}
+
+#[inline(always)]
 fn multiply_into<T: Scalar>(a: &[f64], b: &[f64], out: &mut [T]) {
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<STEP>(), b.as_chunks::<STEP>());
-    let (out, out_rest) = out.as_chunks_mut::<STEP>();
-    for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
-        let mut product = [T::default(); STEP];
-        for i in 0..STEP {
-            product[i] = T::rounded(a[i] * b[i]);
+    let len = out.len();
+    let (a, b) = (&a[..len], &b[..len]);
+    if len < STEP {
+        for i in 0..len {
+            out[i] = T::rounded(a[i] * b[i]);
         }
-        *out = product;
+        return;
     }
-    for ((out, a), b) in out_rest.iter_mut().zip(a_rest).zip(b_rest) {
-        *out = T::rounded(a * b);
+    let mut start = 0;
+    loop {
+        let (a, b) = (step_at(a, start), step_at(b, start));
+        let mut product = [0.0; STEP];
+        for i in 0..STEP {
+            product[i] = a[i] * b[i];
+        }
+        let product = product.map(T::rounded);
+        out[start..start + STEP].copy_from_slice(&product);
+        if start + STEP == len {
+            return;
+        }
+        start = (start + STEP).min(len - STEP);
     }
 }
 
 #[inline(always)]
 fn multiply_into_reversed<T: Scalar>(a: &[f64], b: &[f64], out: &mut [T]) {
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<STEP>(), b.as_chunks::<STEP>());
-    let (out_rest, out) = out.as_rchunks_mut::<STEP>();
-    for ((out, a), b) in out.iter_mut().rev().zip(a).zip(b) {
-        let mut product = [T::default(); STEP];
-        for i in 0..STEP {
-            product[STEP - 1 - i] = T::rounded(a[i] * b[i]);
+    let len = out.len();
+    let (a, b) = (&a[..len], &b[..len]);
+    if len < STEP {
+        for i in 0..len {
+            out[len - 1 - i] = T::rounded(a[i] * b[i]);
         }
-        *out = product;
+        return;
     }
-    for ((out, a), b) in out_rest.iter_mut().rev().zip(a_rest).zip(b_rest) {
-        *out = T::rounded(a * b);
+    let mut start = 0;
+    loop {
+        let (a, b) = (step_at(a, start), step_at(b, start));
+        let mut product = [0.0; STEP];
+        for i in 0..STEP {
+            product[STEP - 1 - i] = a[i] * b[i];
+        }
+        let product = product.map(T::rounded);
+        out[len - start - STEP..len - start].copy_from_slice(&product);
+        if start + STEP == len {
+            return;
+        }
+        start = (start + STEP).min(len - STEP);
     }
 }
 
