@@ -40,6 +40,17 @@ pub struct Peak {
     pub jet: Jet,
 }
 
+/// A function without its constant, its peaks, and its values on the coarse grid divided by
+/// its scale, none of which lies more than `slack` below a peak next to it.
+pub(crate) struct Candidates {
+    pub(crate) function: SplitFunction,
+    pub(crate) constant: f64,
+    pub(crate) highest: f64,
+    pub(crate) peaks: Vec<Peak>,
+    pub(crate) coarse_values: Vec<f32>,
+    pub(crate) slack: f64,
+}
+
 /// Finds the maxima of functions of one maximum degree.
 ///
 /// ```
@@ -139,7 +150,8 @@ impl Decoder {
             self.coarse.synthesize_into(&scaled, &mut values);
             for ((function, constant), values) in functions.iter().zip(values.chunks_exact(points))
             {
-                let mut best = self.best_peaks(function, values, count.max(1), &mut jets);
+                let mut best =
+                    self.best_peaks(function, values, count.max(1), f64::INFINITY, &mut jets);
                 for peak in &mut best {
                     peak.value += constant;
                     peak.jet.value += constant;
@@ -150,12 +162,47 @@ impl Decoder {
         peaks
     }
 
-    /// The best peaks of a function whose coarse values, divided by its scale, are given.
+    /// What an integral of exp F has to know: the peaks within `within` of the best, unless
+    /// F″ stays below `curvature` everywhere; then the best is a guess from the grid.
+    pub(crate) fn candidates(
+        &self,
+        coefficients: &Coefficients,
+        within: f64,
+        curvature: f64,
+    ) -> Candidates {
+        coefficients.assert_fits(&self.basis);
+        let mut function = coefficients.as_slice().to_vec();
+        assert!(function.iter().all(|c| c.is_finite()), "coefficients must be finite");
+        let constant = std::mem::take(&mut function[0]) / (4.0 * PI).sqrt();
+        let split = SplitFunction::new(&function);
+        let scaled: Vec<f32> = function.iter().map(|c| (c / split.scale) as f32).collect();
+        let mut values = vec![0.0; self.coarse.grid().len()];
+        self.coarse.synthesize_into(&scaled, &mut values);
+        let (lowest, highest) = vectorised(Range { values: &values });
+        let slack = f64::from(highest - lowest) * self.slack;
+        let range = split.scale * (f64::from(highest - lowest) + 2.0 * slack);
+        let steepest = (self.basis.max_degree() as f64).powi(2) * 0.5 * range;
+        let mut peaks = Vec::new();
+        if steepest > curvature {
+            let mut jets = JetWorkspace::new(self.basis.max_degree());
+            peaks = self.best_peaks(&split, &values, usize::MAX, within, &mut jets);
+        }
+        let highest = peaks.first().map_or(split.scale * f64::from(highest), |peak| peak.value);
+        Candidates { function: split, constant, highest, peaks, coarse_values: values, slack }
+    }
+
+    pub(crate) fn coarse_grid(&self) -> &Grid {
+        self.coarse.grid()
+    }
+
+    /// The best peaks of a function whose coarse values, divided by its scale, are given: at
+    /// most `count`, and no lower than `within` below the best.
     fn best_peaks(
         &self,
         function: &SplitFunction,
         values: &[f32],
         count: usize,
+        within: f64,
         jets: &mut JetWorkspace,
     ) -> Vec<Peak> {
         let grid = self.coarse.grid();
@@ -167,15 +214,16 @@ impl Decoder {
         }
         let slack = f64::from(highest - lowest) * self.slack;
         // The best peak is at least as high as the highest node.
-        let threshold = if count == 1 { highest - slack as f32 } else { f32::NEG_INFINITY };
+        let within_scaled = if count == 1 { 0.0 } else { within / function.scale };
+        let threshold = (f64::from(highest) - slack - within_scaled) as f32;
         let mut candidates = crest_nodes(grid, values, threshold);
         let spacing = PI / grid.rings() as f64;
         let mut peaks: Vec<Peak> = Vec::new();
         let mut rim = None;
         while let Some(Node { value, index, maximum }) = candidates.pop() {
-            if let Some(worst) = peaks.get(count - 1)
-                && f64::from(value) + slack < worst.value / function.scale
-            {
+            let worst = peaks.get(count - 1).map_or(f64::NEG_INFINITY, |peak| peak.value);
+            let best = peaks.first().map_or(f64::NEG_INFINITY, |peak| peak.value);
+            if f64::from(value) + slack < worst.max(best - within) / function.scale {
                 break;
             }
             let start = grid.place(index / grid.longitudes(), index % grid.longitudes());
@@ -203,6 +251,9 @@ impl Decoder {
             }
         }
         peaks.truncate(count);
+        if let Some(best) = peaks.first().map(|peak| peak.value) {
+            peaks.retain(|peak| peak.value >= best - within);
+        }
         // If there is nothing but a rim, its first point has to do.
         if peaks.is_empty() { rim.into_iter().collect() } else { peaks }
     }

@@ -118,6 +118,12 @@ impl SplitFunction {
         cosines.iter_mut().chain(&mut sines).for_each(|c| *c /= scale);
         SplitFunction { cosines, sines, scale }
     }
+
+    /// Cosine and sine coefficients of degree l by order, divided by the scale.
+    #[inline(always)]
+    pub(crate) fn rows(&self, l: usize) -> (&[f64], &[f64]) {
+        (triangle::row(&self.cosines, l), triangle::row(&self.sines, l))
+    }
 }
 
 /// Buffers for derivatives: make one, use it at many points.

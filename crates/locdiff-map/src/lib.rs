@@ -1,0 +1,43 @@
+//! Pictures of a probability density on the Earth: world maps and globes, as PNG and SVG.
+//!
+//! ```
+//! use locdiff_map::{Map, Projection};
+//! use locdiff_sphere::LatLon;
+//!
+//! let tromso = LatLon::new(69.65, 18.96)?;
+//! let log_density = |place: LatLon| -(place.distance_km(tromso) / 500.0).powi(2) / 2.0 + 3.23;
+//! let picture = Map::new(Projection::EqualEarth).field(log_density).width_px(300).draw();
+//! assert!(picture.png().starts_with(b"\x89PNG"));
+//! assert!(picture.svg().starts_with("<svg"));
+//! # Ok::<(), locdiff_sphere::InvalidPlace>(())
+//! ```
+//!
+//! [`Map`] says what to draw, [`Picture`] is the result. Nothing here reads or writes files, asks for
+//! the machine's fonts or uses the network: coastlines, font and colours are part of the crate. The same
+//! map gives the same bytes on the same machine; between platforms only the last bit of a sine may
+//! differ, which a pixel seldom shows.
+//!
+//! Conventions: latitude before longitude, degrees; log-densities in nats per steradian; pixels with
+//! (0, 0) at the top left. The crate is one of its own because nobody who computes should have to
+//! carry a rasteriser.
+
+mod clip;
+mod coastlines;
+mod colour_table;
+mod field;
+mod layout;
+mod map;
+mod marks;
+mod projection;
+mod raster;
+mod scale;
+mod scene;
+mod svg;
+mod text;
+mod theme;
+
+pub use map::{Graticule, Map, Picture};
+pub use marks::{LineStyle, Marker, Outline, Symbol};
+pub use projection::Projection;
+pub use scale::{ColourBar, Scale};
+pub use theme::Theme;
