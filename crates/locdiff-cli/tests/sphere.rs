@@ -222,6 +222,26 @@ fn errors_say_what_was_wrong_and_where() {
 }
 
 #[test]
+fn plot_draws_a_picture() {
+    for (view, ending) in [("globe", "png"), ("equal-earth", "svg"), ("equirectangular", "png")] {
+        let file = temporary(&format!("plot-{view}.{ending}"));
+        let arguments =
+            ["sphere", "plot", "-L", "8", "--width", "300", "--projection", view, "-o", &file];
+        stdout(&[&arguments[..], &["-17.7,178.0", "48.86,2.35"]].concat(), "");
+        let bytes = std::fs::read(&file).expect("the picture");
+        let start: &[u8] = if ending == "png" { b"\x89PNG" } else { b"<" };
+        assert!(bytes.starts_with(start) && bytes.len() > 5000, "{view}");
+    }
+    let error = failure(&["sphere", "plot", "1,2", "-o", "map.gif"], "", 1);
+    assert_eq!(error, "locdiff: --output map.gif must end in .png or .svg\n");
+    let file = temporary("none.png");
+    assert!(
+        failure(&["sphere", "plot", "-i", "-", "--row", "3", "-o", &file], "1 0 0 0\n", 1)
+            .contains("no row 3")
+    );
+}
+
+#[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let mut process = Command::new(env!("CARGO_BIN_EXE_locdiff"))
         .args(["sphere", "encode", "-L", "300", "1,2", "3,4", "5,6"])

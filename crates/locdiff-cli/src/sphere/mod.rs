@@ -4,6 +4,7 @@ mod decode;
 mod encode;
 mod input;
 mod output;
+mod plot;
 
 use clap::{Subcommand, ValueEnum};
 
@@ -21,12 +22,18 @@ pub(crate) enum Command {
     /// JSON (arrays, or objects with coefficients) or .npy (n × (L+1)²). The degree follows
     /// from the length. With one mode per row, text output is LATITUDE,LONGITUDE lines.
     Decode(decode::Arguments),
+    /// Draw the density that coefficients stand for, on a globe or a map.
+    ///
+    /// The density is exp F, normalised; for several places, the mean of theirs. Peaks are
+    /// marked. The time grows with the square of the degree.
+    Plot(plot::Arguments),
 }
 
 pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Encode(arguments) => encode::run(arguments),
         Command::Decode(arguments) => decode::run(arguments),
+        Command::Plot(arguments) => plot::run(arguments),
     }
 }
 

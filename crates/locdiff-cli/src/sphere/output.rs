@@ -23,6 +23,30 @@ struct Unfinished {
     path: PathBuf,
 }
 
+impl Unfinished {
+    fn create(path: &Path) -> anyhow::Result<(File, Unfinished)> {
+        let mut temporary = path.to_owned().into_os_string();
+        temporary.push(".partial");
+        let temporary = PathBuf::from(temporary);
+        let file = File::create(&temporary);
+        let file = file.with_context(|| format!("cannot create {}", temporary.display()))?;
+        Ok((file, Unfinished { temporary, path: path.to_owned() }))
+    }
+
+    fn finish(&self) -> anyhow::Result<()> {
+        let Unfinished { temporary, path } = self;
+        std::fs::rename(temporary, path)
+            .with_context(|| format!("cannot rename {} to {}", temporary.display(), path.display()))
+    }
+}
+
+/// Writes a whole file, or nothing.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let (mut file, unfinished) = Unfinished::create(path)?;
+    file.write_all(bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    unfinished.finish()
+}
+
 impl Drop for Unfinished {
     fn drop(&mut self) {
         // After the renaming there is nothing left to remove.
@@ -48,13 +72,8 @@ impl Output {
         let (writer, unfinished): (Box<dyn Write>, _) =
             match path.filter(|path| *path != Path::new("-")) {
                 Some(path) => {
-                    let mut temporary = path.to_owned().into_os_string();
-                    temporary.push(".partial");
-                    let temporary = PathBuf::from(temporary);
-                    let file = File::create(&temporary);
-                    let file =
-                        file.with_context(|| format!("cannot create {}", temporary.display()))?;
-                    (Box::new(file), Some(Unfinished { temporary, path: path.to_owned() }))
+                    let (file, unfinished) = Unfinished::create(path)?;
+                    (Box::new(file), Some(unfinished))
                 }
                 None => {
                     ensure!(
@@ -112,13 +131,6 @@ impl Output {
 
     pub(crate) fn finish(mut self) -> anyhow::Result<()> {
         self.writer.flush()?;
-        match &self.unfinished {
-            Some(Unfinished { temporary, path }) => {
-                std::fs::rename(temporary, path).with_context(|| {
-                    format!("cannot rename {} to {}", temporary.display(), path.display())
-                })
-            }
-            None => Ok(()),
-        }
+        self.unfinished.as_ref().map_or(Ok(()), Unfinished::finish)
     }
 }
