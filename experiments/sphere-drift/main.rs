@@ -11,11 +11,11 @@
 use std::f64::consts::PI;
 
 use anyhow::Result;
-use gemm::Parallelism;
+use locdiff_experiments::{Dense, multiply, round, standard_normal};
 use locdiff_sphere::{
     AnchorDecoder, Anchors, Basis, Decoder, EARTH_RADIUS_KM, LatLon, uniform_place,
 };
-use rand::{RngExt, SeedableRng};
+use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 
@@ -81,11 +81,6 @@ fn vectors(count: usize) -> Vectors {
         *noisy = *clean + (VARIANCE.sqrt() * standard_normal(&mut rng)) as f32;
     }
     Vectors { places, matrix }
-}
-
-fn standard_normal(rng: &mut ChaCha8Rng) -> f64 {
-    let (u, v): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
-    (-2.0 * u.ln()).sqrt() * (2.0 * PI * v).cos()
 }
 
 /// Mean error at the Cramér-Rao bound: the Fisher information per axis is
@@ -165,40 +160,11 @@ fn for_each_row(vectors: &Vectors, places: &[LatLon], mut visit: impl FnMut(usiz
     for (number, block) in places.chunks(BLOCK).enumerate() {
         basis.encode_into(block, &mut harmonics[..block.len() * size]);
         // product[anchor, vector] = harmonics[anchor, ·] · matrix[vector, ·]
-        multiply(&mut product, &harmonics, &vectors.matrix, block.len(), columns, size);
+        let matrix = Dense { entries: &vectors.matrix, row: 1, column: size };
+        multiply(&mut product, &harmonics, matrix, [block.len(), columns, size]);
         for (row, values) in product.chunks_exact(columns).take(block.len()).enumerate() {
             visit(number * BLOCK + row, values);
         }
-    }
-}
-
-/// out [rows, columns] = a [rows, inner] · b [columns, inner]ᵀ, all row-major.
-fn multiply(out: &mut [f32], a: &[f32], b: &[f32], rows: usize, columns: usize, inner: usize) {
-    assert!(out.len() >= rows * columns && a.len() >= rows * inner && b.len() >= columns * inner);
-    #[expect(unsafe_code, reason = "gemm's only interface takes pointers")]
-    // SAFETY: the strides below stay inside the slices, by the assertion above.
-    unsafe {
-        gemm::gemm(
-            rows,
-            columns,
-            inner,
-            out.as_mut_ptr(),
-            1,
-            columns as isize,
-            false,
-            a.as_ptr(),
-            1,
-            inner as isize,
-            b.as_ptr(),
-            inner as isize,
-            1,
-            0.0,
-            1.0,
-            false,
-            false,
-            false,
-            Parallelism::None,
-        );
     }
 }
 
@@ -216,8 +182,4 @@ fn report(name: &str, anchors: &str, truth: &[LatLon], decoded: &[LatLon]) -> Di
         (mean(clean, truth), mean(noisy, truth), mean(clean, noisy));
     println!("| {name} | {anchors} | {clean_error:.3} | {error_km:.3} | {drift_km:.3} |");
     Distances { error_km, drift_km }
-}
-
-fn round(value: f64) -> f64 {
-    (value * 1000.0).round() / 1000.0
 }

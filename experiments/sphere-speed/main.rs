@@ -9,9 +9,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use gemm::Parallelism;
+use locdiff_experiments::{Dense, multiply, round, standard_normal};
 use locdiff_sphere::{Anchors, Basis, Decoder, Grid, Transform, uniform_place};
-use rand::{RngExt, SeedableRng};
+use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 
@@ -119,18 +119,19 @@ fn synthesis(turns: usize, figures: &mut serde_json::Value) {
     let mut dense = vec![0.0_f32; BATCH * points.len()];
     let mut back = vec![0.0_f32; BATCH * size];
     // The dense matrix in both orders: [points, size] and [size, points].
-    let columns: Vec<f32> = (0..size * points.len())
+    let transposed: Vec<f32> = (0..size * points.len())
         .map(|entry| harmonics[entry % points.len() * size + entry / points.len()])
         .collect();
-    let (rows, columns) = ((&harmonics, [1, size]), (&columns, [points.len(), 1]));
+    let rows = Dense { entries: &harmonics, row: 1, column: size };
+    let columns = Dense { entries: &transposed, row: points.len(), column: 1 };
     let mut times = [const { Vec::new() }; 6];
     for _ in 0..turns {
         times[0].push(seconds(|| transform.synthesize_into(&coefficients, &mut values)));
         times[1].push(seconds(|| transform.analyze_into(&values, &mut back)));
         // [batch, points] = [batch, size] · [size, points], by both crates and in both orders.
         let shape = [BATCH, points.len(), size];
-        times[2].push(seconds(|| by_gemm(&mut dense, &coefficients, rows, shape)));
-        times[3].push(seconds(|| by_gemm(&mut dense, &coefficients, columns, shape)));
+        times[2].push(seconds(|| multiply(&mut dense, &coefficients, rows, shape)));
+        times[3].push(seconds(|| multiply(&mut dense, &coefficients, columns, shape)));
         times[4].push(seconds(|| by_matrixmultiply(&mut dense, &coefficients, rows, shape)));
         times[5].push(seconds(|| by_matrixmultiply(&mut dense, &coefficients, columns, shape)));
     }
@@ -171,6 +172,7 @@ fn decoding(turns: usize, anchor_count: usize, figures: &mut serde_json::Value) 
     let anchors = Anchors::fibonacci(anchor_count);
     let mut harmonics = vec![0.0_f32; anchor_count * size];
     basis.encode_into(anchors.places(), &mut harmonics);
+    let dense_anchors = Dense { entries: &harmonics, row: 1, column: size };
     let decoder = Decoder::new(MAX_DEGREE);
     let mut values = vec![0.0_f32; DENSE_BATCH * anchor_count];
     let mut times = [const { Vec::new() }; 4];
@@ -180,7 +182,7 @@ fn decoding(turns: usize, anchor_count: usize, figures: &mut serde_json::Value) 
         times[0].push(seconds(|| peak = decoder.modes_of_batch(one, 1).pop()));
         let mut best = 0;
         times[1].push(seconds(|| {
-            by_gemm(&mut values, one, (&harmonics, [1, size]), [1, anchor_count, size]);
+            multiply(&mut values, one, dense_anchors, [1, anchor_count, size]);
             best = argmax(&values[..anchor_count]);
         }));
         let apart = peak.unwrap()[0].place.distance_km(anchors.places()[best]);
@@ -193,12 +195,7 @@ fn decoding(turns: usize, anchor_count: usize, figures: &mut serde_json::Value) 
         if turn < 3 {
             times[3].push(seconds(|| {
                 let shape = [DENSE_BATCH, anchor_count, size];
-                by_gemm(
-                    &mut values,
-                    &encodings[..DENSE_BATCH * size],
-                    (&harmonics, [1, size]),
-                    shape,
-                );
+                multiply(&mut values, &encodings[..DENSE_BATCH * size], dense_anchors, shape);
                 for row in values.chunks_exact(anchor_count) {
                     std::hint::black_box(argmax(row));
                 }
@@ -234,44 +231,9 @@ fn argmax(values: &[f32]) -> usize {
     best.0
 }
 
-/// A dense matrix [k, n] and its strides, from one row and from one column to the next.
-type Dense<'a> = (&'a Vec<f32>, [usize; 2]);
-
-/// out [m, n] = a [m, k] · b [k, n]; out and a are row-major.
-fn by_gemm(out: &mut [f32], a: &[f32], (b, strides): Dense<'_>, [m, n, k]: [usize; 3]) {
-    assert!(out.len() >= m * n && a.len() >= m * k && b.len() >= n * k);
-    let [b_row, b_column] = strides.map(|stride| stride as isize);
-    #[expect(unsafe_code, reason = "gemm's only interface takes pointers")]
-    // SAFETY: the strides stay inside the slices, by the assertion above.
-    unsafe {
-        gemm::gemm(
-            m,
-            n,
-            k,
-            out.as_mut_ptr(),
-            1,
-            n as isize,
-            false,
-            a.as_ptr(),
-            1,
-            k as isize,
-            b.as_ptr(),
-            b_column,
-            b_row,
-            0.0,
-            1.0,
-            false,
-            false,
-            false,
-            Parallelism::None,
-        );
-    }
-}
-
 /// The same product by the other widely used crate.
-fn by_matrixmultiply(out: &mut [f32], a: &[f32], (b, strides): Dense<'_>, [m, n, k]: [usize; 3]) {
-    assert!(out.len() >= m * n && a.len() >= m * k && b.len() >= n * k);
-    let [b_row, b_column] = strides.map(|stride| stride as isize);
+fn by_matrixmultiply(out: &mut [f32], a: &[f32], b: Dense<'_>, [m, n, k]: [usize; 3]) {
+    assert!(out.len() >= m * n && a.len() >= m * k && b.entries.len() >= n * k);
     #[expect(unsafe_code, reason = "matrixmultiply's only interface takes pointers")]
     // SAFETY: the strides stay inside the slices, by the assertion above.
     unsafe {
@@ -283,9 +245,9 @@ fn by_matrixmultiply(out: &mut [f32], a: &[f32], (b, strides): Dense<'_>, [m, n,
             a.as_ptr(),
             k as isize,
             1,
-            b.as_ptr(),
-            b_row,
-            b_column,
+            b.entries.as_ptr(),
+            b.row as isize,
+            b.column as isize,
             0.0,
             out.as_mut_ptr(),
             n as isize,
@@ -296,8 +258,7 @@ fn by_matrixmultiply(out: &mut [f32], a: &[f32], (b, strides): Dense<'_>, [m, n,
 
 fn noise(count: usize) -> Vec<f32> {
     let mut rng = ChaCha8Rng::seed_from_u64(2);
-    // Sum of three uniform numbers, with variance 1: near enough to a normal one here.
-    (0..count).map(|_| (0..3).map(|_| rng.random_range(-1.0..1.0_f32)).sum()).collect()
+    (0..count).map(|_| standard_normal(&mut rng) as f32).collect()
 }
 
 fn seconds(mut work: impl FnMut()) -> f64 {
@@ -309,8 +270,4 @@ fn seconds(mut work: impl FnMut()) -> f64 {
 fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
-}
-
-fn round(value: f64) -> f64 {
-    (value * 1000.0).round() / 1000.0
 }

@@ -13,11 +13,11 @@
 //! distance s from a peak lies at most a·(max F − min F) below it, a = (L·s)²/4. Maximum
 //! and minimum are themselves at most that far from the grid's extremes. That much is a
 //! bound; that the node nearest to a peak lies on a crest holds for parabolas, and beyond
-//! them is tested, not proven (`tests/laws.rs`).
+//! them is tested, not proven (`tests/laws/decoding.rs`).
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use std::f64::consts::PI;
+use std::f64::consts::{PI, TAU};
 
 use crate::derivatives::{Jet, JetWorkspace, SplitFunction};
 use crate::legendre_stage::GROUP;
@@ -49,6 +49,23 @@ pub(crate) struct Candidates {
     pub(crate) peaks: Vec<Peak>,
     pub(crate) coarse_values: Vec<f32>,
     pub(crate) slack: f64,
+}
+
+/// Which peaks to look for.
+#[derive(Clone, Copy)]
+struct Wanted {
+    /// At most so many.
+    count: usize,
+    /// No lower than this below the best.
+    within: f64,
+    /// None whose curvature is surely below this.
+    curvature: f64,
+}
+
+impl Wanted {
+    fn best(count: usize) -> Wanted {
+        Wanted { count, within: f64::INFINITY, curvature: 0.0 }
+    }
 }
 
 /// Finds the maxima of functions of one maximum degree.
@@ -151,7 +168,7 @@ impl Decoder {
             for ((function, constant), values) in functions.iter().zip(values.chunks_exact(points))
             {
                 let mut best =
-                    self.best_peaks(function, values, count.max(1), f64::INFINITY, &mut jets);
+                    self.best_peaks(function, values, Wanted::best(count.max(1)), &mut jets);
                 for peak in &mut best {
                     peak.value += constant;
                     peak.jet.value += constant;
@@ -185,7 +202,8 @@ impl Decoder {
         let mut peaks = Vec::new();
         if steepest > curvature {
             let mut jets = JetWorkspace::new(self.basis.max_degree());
-            peaks = self.best_peaks(&split, &values, usize::MAX, within, &mut jets);
+            let wanted = Wanted { count: usize::MAX, within, curvature };
+            peaks = self.best_peaks(&split, &values, wanted, &mut jets);
         }
         let highest = peaks.first().map_or(split.scale * f64::from(highest), |peak| peak.value);
         Candidates { function: split, constant, highest, peaks, coarse_values: values, slack }
@@ -195,14 +213,12 @@ impl Decoder {
         self.coarse.grid()
     }
 
-    /// The best peaks of a function whose coarse values, divided by its scale, are given: at
-    /// most `count`, and no lower than `within` below the best.
+    /// The best peaks of a function whose coarse values, divided by its scale, are given.
     fn best_peaks(
         &self,
         function: &SplitFunction,
         values: &[f32],
-        count: usize,
-        within: f64,
+        Wanted { count, within, curvature }: Wanted,
         jets: &mut JetWorkspace,
     ) -> Vec<Peak> {
         let grid = self.coarse.grid();
@@ -216,7 +232,7 @@ impl Decoder {
         // The best peak is at least as high as the highest node.
         let within_scaled = if count == 1 { 0.0 } else { within / function.scale };
         let threshold = (f64::from(highest) - slack - within_scaled) as f32;
-        let mut candidates = crest_nodes(grid, values, threshold);
+        let mut candidates = crest_nodes(grid, values, threshold, curvature / function.scale);
         let spacing = PI / grid.rings() as f64;
         let mut peaks: Vec<Peak> = Vec::new();
         let mut rim = None;
@@ -372,13 +388,21 @@ impl PartialOrd for Node {
 }
 
 /// Nodes from the threshold up that are highest along at least one of the four lines
-/// through them: peaks and crests of ridges.
-fn crest_nodes(grid: &Grid, values: &[f32], threshold: f32) -> BinaryHeap<Node> {
+/// through them, peaks and crests of ridges, and where the differences to the neighbours
+/// leave room for a peak of at least the given curvature.
+fn crest_nodes(grid: &Grid, values: &[f32], threshold: f32, curvature: f64) -> BinaryHeap<Node> {
     let (rings, n) = (grid.rings(), grid.longitudes());
     let row = |ring: usize| &values[ring * n..][..n];
     let mut nodes = Vec::new();
     for ring in 0..rings {
         let here = row(ring);
+        let sin = grid.colatitude(ring).sin();
+        let (north_step, east_step) = (PI / rings as f64, TAU / n as f64 * sin);
+        let steps =
+            [east_step, north_step, north_step.hypot(east_step), north_step.hypot(east_step)];
+        // A second difference over one spacing shows at least a fifth of the curvature at a
+        // peak nearby. Close to the poles, longitudes lie too dense for f32 differences.
+        let wanted = if sin < 0.2 { 0.0 } else { 0.2 * curvature };
         for (j, &value) in here.iter().enumerate().filter(|(_, value)| **value >= threshold) {
             let (west, east) =
                 (if j == 0 { n - 1 } else { j - 1 }, if j + 1 == n { 0 } else { j + 1 });
@@ -395,7 +419,12 @@ fn crest_nodes(grid: &Grid, values: &[f32], threshold: f32) -> BinaryHeap<Node> 
                 [north[2], south[0]],
             ];
             let highest_along = lines.map(|[a, b]| value >= a && value >= b);
-            if highest_along.contains(&true) {
+            let steep = wanted == 0.0
+                || lines
+                    .iter()
+                    .zip(steps)
+                    .any(|([a, b], step)| f64::from(2.0 * value - a - b) >= wanted * step * step);
+            if steep && highest_along.contains(&true) {
                 let maximum = !highest_along.contains(&false);
                 nodes.push(Node { value, index: ring * n + j, maximum });
             }

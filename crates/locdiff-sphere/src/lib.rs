@@ -15,6 +15,7 @@
 
 mod anchors;
 mod basis;
+mod cells;
 mod coefficients;
 mod decoder;
 mod derivatives;

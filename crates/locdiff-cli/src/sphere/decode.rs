@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use locdiff_sphere::{AnchorDecoder, Anchors, Coefficients, Decoder, LARGEST_DEGREE, LatLon};
 use serde::Serialize;
 
-use super::output::Output;
+use super::output::{Output, OutputArguments};
 use super::{Format, input};
 use crate::progress::Progress;
 
@@ -28,15 +28,8 @@ pub(crate) struct Arguments {
     /// Radius ρ of the paper's mode-seeking decoder; 0, the default, takes the best anchor
     #[arg(long, value_name = "KM")]
     radius_km: Option<f64>,
-    /// Write to this file instead of stdout; .npy and .json choose the format
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// How to write
-    #[arg(long, value_enum)]
-    format: Option<Format>,
-    /// Same as --format json
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArguments,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -96,7 +89,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let radius_km = arguments.radius_km.unwrap_or(0.0);
     ensure!(radius_km >= 0.0 && radius_km.is_finite(), "--radius-km {radius_km} is not a distance");
     let rows = input::rows(arguments.input.as_deref())?;
-    let mut output = Output::open(arguments.output.as_deref(), arguments.format, arguments.json)?;
+    let mut output = Output::open(&arguments.output)?;
     let mut progress = Progress::new("decoding", rows.len());
     let (mut decode, mut decoded) = (None::<(usize, Decode)>, Vec::new());
     for (index, row) in rows.enumerate() {

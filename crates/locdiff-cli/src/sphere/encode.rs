@@ -7,7 +7,7 @@ use clap::Args;
 use locdiff_sphere::{Basis, LARGEST_DEGREE, LatLon};
 use serde::Serialize;
 
-use super::output::Output;
+use super::output::{Output, OutputArguments};
 use super::{Format, input};
 use crate::progress::Progress;
 
@@ -22,15 +22,8 @@ pub(crate) struct Arguments {
     /// Highest degree, inclusive: (L+1)² coefficients, a resolution of about 20000/L km
     #[arg(short = 'L', long, value_name = "L", default_value_t = 47)]
     max_degree: usize,
-    /// Write to this file instead of stdout; .npy and .json choose the format
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// How to write
-    #[arg(long, value_enum)]
-    format: Option<Format>,
-    /// Same as --format json
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArguments,
 }
 
 #[derive(Serialize)]
@@ -56,7 +49,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         let parsed = arguments.places.iter().map(|text| text.parse());
         parsed.collect::<Result<_, _>>().context("cannot read the places")?
     };
-    let mut output = Output::open(arguments.output.as_deref(), arguments.format, arguments.json)?;
+    let mut output = Output::open(&arguments.output)?;
     let basis = Basis::new(max_degree);
     output.start_array(&[places.len(), basis.len()])?;
     let mut progress = Progress::new("encoding", Some(places.len() as u64));

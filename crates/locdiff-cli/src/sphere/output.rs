@@ -5,10 +5,24 @@ use std::io::{BufWriter, IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
+use clap::Args;
 use npyz::WriterBuilder;
 use serde::Serialize;
 
 use super::Format;
+
+#[derive(Args)]
+pub(crate) struct OutputArguments {
+    /// Write to this file instead of stdout; .npy and .json choose the format
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// How to write
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+}
 
 pub(crate) struct Output {
     format: Format,
@@ -56,19 +70,16 @@ impl Drop for Unfinished {
 
 impl Output {
     /// The format is what was asked for, or follows from the file's ending, or is text.
-    pub(crate) fn open(
-        path: Option<&Path>,
-        format: Option<Format>,
-        json: bool,
-    ) -> anyhow::Result<Output> {
+    pub(crate) fn open(arguments: &OutputArguments) -> anyhow::Result<Output> {
+        let path = arguments.output.as_deref();
         let ending = path.and_then(Path::extension).and_then(|ending| ending.to_str());
         let implied = match ending {
-            _ if json => Format::Json,
+            _ if arguments.json => Format::Json,
             Some("npy") => Format::Npy,
             Some("json" | "jsonl") => Format::Json,
             _ => Format::Text,
         };
-        let format = format.unwrap_or(implied);
+        let format = arguments.format.unwrap_or(implied);
         let (writer, unfinished): (Box<dyn Write>, _) =
             match path.filter(|path| *path != Path::new("-")) {
                 Some(path) => {

@@ -1,0 +1,59 @@
+//! What several experiments need.
+
+use std::f64::consts::PI;
+
+use gemm::Parallelism;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+/// A dense matrix [k, n] and its strides, from one row and from one column to the next.
+#[derive(Debug, Clone, Copy)]
+pub struct Dense<'a> {
+    /// The entries.
+    pub entries: &'a [f32],
+    /// From one row to the next.
+    pub row: usize,
+    /// From one column to the next.
+    pub column: usize,
+}
+
+/// out [m, n] = a [m, k] · b [k, n] on one thread; out and a are row-major.
+pub fn multiply(out: &mut [f32], a: &[f32], b: Dense<'_>, [m, n, k]: [usize; 3]) {
+    assert!(out.len() >= m * n && a.len() >= m * k && b.entries.len() >= n * k);
+    #[expect(unsafe_code, reason = "gemm's only interface takes pointers")]
+    // SAFETY: the strides stay inside the slices, by the assertion above.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            out.as_mut_ptr(),
+            1,
+            n as isize,
+            false,
+            a.as_ptr(),
+            1,
+            k as isize,
+            b.entries.as_ptr(),
+            b.column as isize,
+            b.row as isize,
+            0.0,
+            1.0,
+            false,
+            false,
+            false,
+            Parallelism::None,
+        );
+    }
+}
+
+/// A standard normal number.
+pub fn standard_normal(rng: &mut ChaCha8Rng) -> f64 {
+    let (u, v): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
+    (-2.0 * u.ln()).sqrt() * (2.0 * PI * v).cos()
+}
+
+/// Three decimals are enough for a table.
+pub fn round(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
