@@ -172,8 +172,9 @@ impl<'a> Field<'a> {
     }
 
     pub(crate) fn contains(&self, id: CellId, peak: &Peak) -> bool {
-        // A little more than the cell: a peak on its edge belongs to both sides.
-        let (width, margin) = (self.width(id), 1.5 * sigma(peak));
+        // A peak's mass reaches into the cells beside it, where all points of a wide cell
+        // might miss it.
+        let (width, margin) = (self.width(id), 5.0 * sigma(peak));
         let theta = (90.0 - peak.place.latitude()).to_radians();
         let (top, left) = (f64::from(id.ring) * width, f64::from(id.sector) * width);
         let near_theta = theta > top - margin && theta < top + width + margin;

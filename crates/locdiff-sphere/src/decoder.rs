@@ -153,14 +153,8 @@ impl Decoder {
             let functions: Vec<(SplitFunction, f64)> = group
                 .chunks_exact(size)
                 .map(|function| {
-                    let mut function: Vec<f64> = function.iter().map(|c| c.widened()).collect();
-                    assert!(function.iter().all(|c| c.is_finite()), "coefficients must be finite");
-                    // The constant moves no peak; without it the others keep their digits.
-                    let constant = std::mem::take(&mut function[0]) / (4.0 * PI).sqrt();
-                    let split = SplitFunction::new(&function);
-                    // Divided by the largest coefficient, no function overflows f32.
-                    scaled.extend(function.iter().map(|c| (c / split.scale) as f32));
-                    (split, constant)
+                    let function = function.iter().map(|c| c.widened()).collect();
+                    without_constant(function, &mut scaled)
                 })
                 .collect();
             values.resize(functions.len() * points, 0.0);
@@ -188,11 +182,8 @@ impl Decoder {
         curvature: f64,
     ) -> Candidates {
         coefficients.assert_fits(&self.basis);
-        let mut function = coefficients.as_slice().to_vec();
-        assert!(function.iter().all(|c| c.is_finite()), "coefficients must be finite");
-        let constant = std::mem::take(&mut function[0]) / (4.0 * PI).sqrt();
-        let split = SplitFunction::new(&function);
-        let scaled: Vec<f32> = function.iter().map(|c| (c / split.scale) as f32).collect();
+        let mut scaled = Vec::new();
+        let (split, constant) = without_constant(coefficients.as_slice().to_vec(), &mut scaled);
         let mut values = vec![0.0; self.coarse.grid().len()];
         self.coarse.synthesize_into(&scaled, &mut values);
         let (lowest, highest) = vectorised(Range { values: &values });
@@ -349,6 +340,17 @@ impl Jet {
         let (sin, cos) = (0.5 * self.east_north.atan2(half_difference)).sin_cos();
         [(mean + radius, [cos, sin]), (mean - radius, [-sin, cos])]
     }
+}
+
+/// The function without its constant part, and that part. The constant moves no peak; without
+/// it the others keep their digits. Appends the coefficients divided by the largest, which no
+/// longer overflow f32.
+fn without_constant(mut function: Vec<f64>, scaled: &mut Vec<f32>) -> (SplitFunction, f64) {
+    assert!(function.iter().all(|c| c.is_finite()), "coefficients must be finite");
+    let constant = std::mem::take(&mut function[0]) / (4.0 * PI).sqrt();
+    let split = SplitFunction::new(&function);
+    scaled.extend(function.iter().map(|c| (c / split.scale) as f32));
+    (split, constant)
 }
 
 /// The point reached from `place` along the great circle by (east, north) radians.

@@ -5,7 +5,7 @@
 //! longitude, about one wavelength of F wide, each with 8 × 8 Gauss points, and cells are
 //! quartered where the points don't resolve exp F. Nothing hides between the points:
 //!
-//! - cells that contain a peak of F (found by [`Decoder`], with the exact Hessian) are
+//! - cells that the mass of a peak of F reaches (found by [`Decoder`], with the exact Hessian) are
 //!   quartered until they are a few standard deviations of that peak wide;
 //! - cells are left out only if the bound of [`Decoder`] keeps F there far below its maximum.
 //!
@@ -23,7 +23,7 @@ use crate::{Coefficients, Decoder, Peak};
 /// What lies this far below the highest peak, everywhere, is left out and counted as error.
 const NEGLIGIBLE_NATS: f64 = 35.0;
 /// Refinement stops when the estimated error is below this.
-const TOLERANCE_NATS: f64 = 2e-3;
+const TOLERANCE_NATS: f64 = 5e-4;
 /// A cell that contains a peak is at most this many standard deviations of it wide.
 const WIDEST_SIGMAS: f64 = 4.0;
 /// No more cells than this: F would have to be far beyond what a network gives out.
