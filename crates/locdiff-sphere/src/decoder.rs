@@ -1,12 +1,11 @@
 //! From coefficients back to places: the maxima of F(u) = Σ c_lm·Y_lm(u), continuously.
 //!
 //! Every density exp F or F itself peaks where F does. F is band-limited, so a grid with
-//! three rings per degree shows every peak, but a node can lie far below its peak (27 nats
-//! for an encoding at degree 47 on a grid of two), and on a narrow ridge that runs across
-//! the grid a peak need not even be a grid-local maximum. So every node on a crest (highest
-//! along one of the four lines through it) that could still belong to one of the best peaks
-//! gets its exact local parabola; those that have a peak nearby are refined by Newton's
-//! method, and peaks are ranked by the refined value.
+//! three rings per degree shows every peak, but a node can lie tens of nats below its
+//! peak, and on a narrow ridge that runs across the grid a peak need not even be a grid-local
+//! maximum. So every node on a crest (highest along one of the four lines through it) that
+//! could still belong to one of the best peaks gets its exact local parabola; those that have
+//! a peak nearby are refined by Newton's method, and peaks are ranked by the refined value.
 //!
 //! What "could still" means: along any great circle F is a trigonometric polynomial of
 //! degree L, so by Bernstein's inequality |F″| ≤ L²·(max F − min F)/2, and a node at
