@@ -1,66 +1,28 @@
-//! Cells of colatitude × longitude with Gauss points, and exp F on them.
+//! The sphere as cells of colatitude × longitude, each with 8 × 8 Gauss points.
 //!
-//! A cell's points are the product of a few colatitudes and a few longitudes, so F there is
-//! a small matrix product: sums over the degree per colatitude, waves per longitude. Cells of
-//! one ring share the former, cells of one sector the latter.
+//! The coarsest cells are `base` rings × 2·`base` sectors; every cell may be quartered.
+//! Ring 0 touches the north pole, sector 0 begins at longitude −180°, so that the
+//! antimeridian is always a border of cells.
 
-use std::collections::HashMap;
-use std::f64::consts::{PI, TAU};
+use std::f64::consts::PI;
+use std::sync::OnceLock;
 
-use crate::derivatives::SplitFunction;
-use crate::direction::Colatitude;
-use crate::legendre::{Rows, UNSCALE};
+use crate::area::Rectangle;
 use crate::quadrature::northern_nodes;
-use crate::simd::{Kernel, vectorised};
-use crate::triangle::{self, LANES, lanes, lanes_mut};
-use crate::{Basis, Peak};
+use crate::{LatLon, UnitVector};
 
 /// Gauss points per cell and axis.
 pub(crate) const POINTS: usize = 8;
 
-/// Gauss points and weights on [0, 1], and the transform to Legendre coefficients.
-pub(crate) struct Rule {
-    points: [f64; POINTS],
-    weights: [f64; POINTS],
-    /// `[k][i]`: value at point i → coefficient k, scaled so that |P_k| has unit maximum.
-    to_coefficients: [[f64; POINTS]; POINTS],
-}
+/// One number per point of a cell, `[colatitude, longitude]`.
+pub(crate) type PointValues = [[f64; POINTS]; POINTS];
 
+/// A cell of a [`Tiling`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct CellId {
     pub(crate) level: u32,
     pub(crate) ring: u32,
     pub(crate) sector: u32,
-}
-
-pub(crate) struct Cell {
-    pub(crate) id: CellId,
-    /// ∫ exp(F − reference) over the cell, and its estimated error.
-    pub(crate) mass: f64,
-    pub(crate) error: f64,
-}
-
-impl PartialEq for Cell {
-    fn eq(&self, other: &Cell) -> bool {
-        self.error == other.error
-    }
-}
-impl Eq for Cell {}
-impl Ord for Cell {
-    fn cmp(&self, other: &Cell) -> std::cmp::Ordering {
-        self.error.total_cmp(&other.error)
-    }
-}
-impl PartialOrd for Cell {
-    fn partial_cmp(&self, other: &Cell) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// Standard deviation, in radians, of the narrow axis of exp F at a peak.
-pub(crate) fn sigma(peak: &Peak) -> f64 {
-    let [_, (steepest, _)] = peak.jet.principal_curvatures();
-    1.0 / (-steepest).max(f64::MIN_POSITIVE).sqrt()
 }
 
 impl CellId {
@@ -73,8 +35,118 @@ impl CellId {
     }
 }
 
+/// How the sphere is cut into cells. Angles in radians.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tiling {
+    /// Rings of the coarsest cells; there are twice as many sectors.
+    pub(crate) base: u32,
+}
+
+impl Tiling {
+    pub(crate) fn base_cells(self) -> impl Iterator<Item = CellId> {
+        let cells = (0..self.base).flat_map(move |ring| (0..2 * self.base).map(move |s| (ring, s)));
+        cells.map(|(ring, sector)| CellId { level: 0, ring, sector })
+    }
+
+    /// Side of a cell in colatitude, and in longitude.
+    pub(crate) fn width(self, level: u32) -> f64 {
+        PI / (f64::from(self.base) * f64::from(level).exp2())
+    }
+
+    /// Colatitude of a cell's northern and longitude of its western side.
+    pub(crate) fn corner(self, id: CellId) -> (f64, f64) {
+        let width = self.width(id.level);
+        (f64::from(id.ring) * width, f64::from(id.sector) * width - PI)
+    }
+
+    /// Area on the unit sphere.
+    pub(crate) fn area(self, id: CellId) -> f64 {
+        let width = self.width(id.level);
+        let (north, _) = self.corner(id);
+        // cos a − cos b without cancellation.
+        2.0 * (north + 0.5 * width).sin() * (0.5 * width).sin() * width
+    }
+
+    /// The cell of a level that holds a point.
+    pub(crate) fn cell_at(self, level: u32, theta: f64, phi: f64) -> CellId {
+        let (width, rings) = (self.width(level), self.base << level);
+        let number = |angle: f64, count: u32| ((angle / width) as u32).min(count - 1);
+        CellId { level, ring: number(theta, rings), sector: number(phi + PI, 2 * rings) }
+    }
+
+    /// The point at fractions (down, right) of a cell's sides.
+    pub(crate) fn point(self, id: CellId, down: f64, right: f64) -> (f64, f64) {
+        let (width, (north, west)) = (self.width(id.level), self.corner(id));
+        (north + down * width, west + right * width)
+    }
+
+    /// Half the diagonal of a cell: no point is farther from its middle.
+    pub(crate) fn reach(self, id: CellId) -> f64 {
+        let width = self.width(id.level);
+        let (north, _) = self.corner(id);
+        // The widest parallel of the cell.
+        let widest = if north < 0.5 * PI && north + width > 0.5 * PI {
+            1.0
+        } else {
+            north.sin().max((north + width).sin())
+        };
+        0.5 * width + 0.5 * width * widest
+    }
+
+    /// The cell in degrees.
+    pub(crate) fn rectangle(self, id: CellId) -> Rectangle {
+        let width = 180.0 / (f64::from(self.base) * f64::from(id.level).exp2());
+        let side = |number: u32, origin: f64| f64::from(number) * width - origin;
+        Rectangle {
+            south: -side(id.ring + 1, 90.0).min(90.0),
+            west: side(id.sector, 180.0),
+            north: -side(id.ring, 90.0),
+            east: side(id.sector + 1, 180.0).min(180.0),
+        }
+    }
+
+    pub(crate) fn middle(self, id: CellId) -> UnitVector {
+        let (theta, phi) = self.point(id, 0.5, 0.5);
+        unit_vector(theta, phi)
+    }
+}
+
+/// The unit vector at a colatitude and longitude.
+pub(crate) fn unit_vector(theta: f64, phi: f64) -> UnitVector {
+    let ((sin, cos), (sin_phi, cos_phi)) = (theta.sin_cos(), phi.sin_cos());
+    UnitVector::from_direction([sin * cos_phi, sin * sin_phi, cos]).unwrap_or(UnitVector::NORTH)
+}
+
+/// The place at a colatitude and longitude.
+pub(crate) fn place_at(theta: f64, phi: f64) -> LatLon {
+    let latitude = (90.0 - theta.to_degrees()).clamp(-90.0, 90.0);
+    LatLon::new(latitude, phi.to_degrees()).unwrap_or(LatLon::NORTH_POLE)
+}
+
+/// Gauss points on [0, 1] and what polynomials through them are worth.
+pub(crate) struct Rule {
+    pub(crate) points: [f64; POINTS],
+    pub(crate) weights: [f64; POINTS],
+    /// `[k][i]`: value at point i → coefficient of the Legendre polynomial k, which has
+    /// unit maximum.
+    pub(crate) to_coefficients: PointValues,
+    /// `[k]`: the second derivative at point k + 1 from the values at points k to k + 2.
+    pub(crate) curvatures: [[f64; 3]; POINTS - 2],
+    /// `[half][i][j]`: value at point j → value at point i of the first or second half.
+    pub(crate) halves: [PointValues; 2],
+    /// `[half][j][i]`.
+    pub(crate) halves_transposed: [PointValues; 2],
+    barycentric: [f64; POINTS],
+}
+
 impl Rule {
-    pub(crate) fn new() -> Rule {
+    /// The one rule that every cell uses.
+    pub(crate) fn get() -> &'static Rule {
+        static RULE: OnceLock<Rule> = OnceLock::new();
+        RULE.get_or_init(Rule::new)
+    }
+
+    fn new() -> Rule {
         let nodes = northern_nodes(POINTS);
         let (mut points, mut weights) = ([0.0; POINTS], [0.0; POINTS]);
         for (index, node) in nodes.iter().enumerate() {
@@ -90,31 +162,42 @@ impl Rule {
                 (2 * k + 1) as f64 * weights[i] * value
             })
         });
-        Rule { points, weights, to_coefficients }
+        let curvatures = std::array::from_fn(|k| {
+            let [a, b, c] = [points[k], points[k + 1], points[k + 2]];
+            [2.0 / ((a - b) * (a - c)), 2.0 / ((b - a) * (b - c)), 2.0 / ((c - a) * (c - b))]
+        });
+        let barycentric = std::array::from_fn(|i| {
+            let others = (0..POINTS).filter(|j| *j != i);
+            1.0 / others.map(|j| points[i] - points[j]).product::<f64>()
+        });
+        let halves = [[[0.0; POINTS]; POINTS]; 2];
+        let mut rule = Rule {
+            points,
+            weights,
+            to_coefficients,
+            curvatures,
+            halves,
+            halves_transposed: halves,
+            barycentric,
+        };
+        rule.halves = std::array::from_fn(|half| {
+            std::array::from_fn(|i| rule.interpolation(0.5 * (half as f64 + points[i])))
+        });
+        rule.halves_transposed = std::array::from_fn(|half| {
+            std::array::from_fn(|j| std::array::from_fn(|i| rule.halves[half][i][j]))
+        });
+        rule
     }
 
-    /// How much of the values along an axis sits in the last two coefficients, 0 to 1.
-    fn tail(
-        &self,
-        values: &[[f64; POINTS]; POINTS],
-        along: impl Fn(usize, usize) -> (usize, usize),
-    ) -> f64 {
-        let (mut last, mut all) = (0.0_f64, 0.0_f64);
-        for line in 0..POINTS {
-            for (k, row) in self.to_coefficients.iter().enumerate() {
-                let coefficient: f64 = (0..POINTS)
-                    .map(|i| {
-                        let (a, b) = along(line, i);
-                        row[i] * values[a][b]
-                    })
-                    .sum();
-                all = all.max(coefficient.abs());
-                if k >= POINTS - 2 {
-                    last = last.max(coefficient.abs());
-                }
-            }
+    /// Factors of the values at the points in the polynomial's value at `x`.
+    pub(crate) fn interpolation(&self, x: f64) -> [f64; POINTS] {
+        if let Some(exact) = self.points.iter().position(|point| *point == x) {
+            return std::array::from_fn(|i| if i == exact { 1.0 } else { 0.0 });
         }
-        if all > 0.0 { last / all } else { 0.0 }
+        let factors: [f64; POINTS] =
+            std::array::from_fn(|i| self.barycentric[i] / (x - self.points[i]));
+        let sum: f64 = factors.iter().sum();
+        factors.map(|factor| factor / sum)
     }
 }
 
@@ -125,192 +208,4 @@ fn legendre_polynomial(degree: usize, x: f64) -> f64 {
         (last, value) = (value, ((2.0 * k - 1.0) * x * value - (k - 1.0) * last) / k);
     }
     value
-}
-
-/// F on cells, with the sums over degrees shared by all cells of one ring of cells.
-pub(crate) struct Field<'a> {
-    basis: &'a Basis,
-    function: &'a SplitFunction,
-    rule: &'a Rule,
-    base: usize,
-    reference: f64,
-    rows: Rows,
-    rings: HashMap<(u32, u32), Vec<f64>>,
-    sectors: HashMap<(u32, u32), Vec<f64>>,
-}
-
-impl<'a> Field<'a> {
-    pub(crate) fn new(
-        basis: &'a Basis,
-        function: &'a SplitFunction,
-        rule: &'a Rule,
-        base: usize,
-        reference: f64,
-    ) -> Field<'a> {
-        let rows = Rows::new(basis.max_degree());
-        Field {
-            basis,
-            function,
-            rule,
-            base,
-            reference,
-            rows,
-            rings: HashMap::new(),
-            sectors: HashMap::new(),
-        }
-    }
-
-    /// Side of a cell in radians of colatitude, and of longitude.
-    pub(crate) fn width(&self, id: CellId) -> f64 {
-        PI / (self.base as f64 * f64::from(1 << id.level))
-    }
-
-    pub(crate) fn area(&self, id: CellId) -> f64 {
-        let width = self.width(id);
-        let top = f64::from(id.ring) * width;
-        (top.cos() - (top + width).cos()) * width
-    }
-
-    pub(crate) fn contains(&self, id: CellId, peak: &Peak) -> bool {
-        // A peak's mass reaches into the cells beside it, where all points of a wide cell
-        // might miss it.
-        let (width, margin) = (self.width(id), 5.0 * sigma(peak));
-        let theta = (90.0 - peak.place.latitude()).to_radians();
-        let (top, left) = (f64::from(id.ring) * width, f64::from(id.sector) * width);
-        let near_theta = theta > top - margin && theta < top + width + margin;
-        let sideways = margin / theta.sin().max(1e-9);
-        let phi = (peak.place.longitude().to_radians() - left).rem_euclid(TAU);
-        near_theta && (phi < width + sideways || phi > TAU - sideways)
-    }
-
-    pub(crate) fn integrate(&mut self, id: CellId) -> Cell {
-        let width = self.width(id);
-        let (ring_key, sector_key) = ((id.level, id.ring), (id.level, id.sector));
-        let stride = 2 * triangle::row_len(self.basis.max_degree());
-        if !self.rings.contains_key(&ring_key) {
-            let mut sums = vec![0.0; POINTS * stride];
-            for (point, sums) in self.rule.points.iter().zip(sums.chunks_exact_mut(stride)) {
-                let theta = (f64::from(id.ring) + point) * width;
-                vectorised(RingSums {
-                    basis: self.basis,
-                    function: self.function,
-                    theta,
-                    rows: &mut self.rows,
-                    sums,
-                });
-            }
-            self.rings.insert(ring_key, sums);
-        }
-        if !self.sectors.contains_key(&sector_key) {
-            let mut waves = vec![0.0; POINTS * stride];
-            for (point, waves) in self.rule.points.iter().zip(waves.chunks_exact_mut(stride)) {
-                let phi = (f64::from(id.sector) + point) * width;
-                fill_waves(phi, self.basis.max_degree(), waves);
-            }
-            self.sectors.insert(sector_key, waves);
-        }
-        let (rings, waves) = (&self.rings[&ring_key], &self.sectors[&sector_key]);
-        let values = vectorised(Products { rings, waves, stride });
-        let mut weighted = [[0.0; POINTS]; POINTS];
-        let mut mass = 0.0;
-        for (i, row) in values.iter().enumerate() {
-            let sin = ((f64::from(id.ring) + self.rule.points[i]) * width).sin();
-            for (j, value) in row.iter().enumerate() {
-                let density = sin * (self.function.scale * value - self.reference).exp();
-                weighted[i][j] = density;
-                mass += self.rule.weights[i] * self.rule.weights[j] * density;
-            }
-        }
-        let area = width * width;
-        let tail = self
-            .rule
-            .tail(&weighted, |line, i| (i, line))
-            .max(self.rule.tail(&weighted, |line, i| (line, i)));
-        // With 8 points a coefficient of degree 16 is the first to be missed. Coefficients
-        // fall at least geometrically, so it is about the square of the eighth.
-        let largest = weighted.iter().flatten().fold(0.0_f64, |largest, value| largest.max(*value));
-        Cell { id, mass: mass * area, error: 4.0 * tail * tail * largest * area }
-    }
-}
-
-/// cos mφ, then sin mφ.
-fn fill_waves(phi: f64, max_degree: usize, waves: &mut [f64]) {
-    let (cosines, sines) = waves.split_at_mut(triangle::row_len(max_degree));
-    let (s, c) = phi.sin_cos();
-    let (mut cos, mut sin) = (1.0, 0.0);
-    for m in 0..max_degree + 1 {
-        (cosines[m], sines[m]) = (cos, sin);
-        (cos, sin) = (cos * c - sin * s, sin * c + cos * s);
-    }
-}
-
-/// Per order, the sums over degrees of p_lm·c_lm at one colatitude: cosine, then sine part.
-struct RingSums<'a> {
-    basis: &'a Basis,
-    function: &'a SplitFunction,
-    theta: f64,
-    rows: &'a mut Rows,
-    sums: &'a mut [f64],
-}
-
-impl Kernel for RingSums<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let south = self.theta > 0.5 * PI;
-        let theta = if south { PI - self.theta } else { self.theta };
-        let (cosines, sines) = self.sums.split_at_mut(triangle::row_len(self.basis.max_degree()));
-        let (cosines, sines) = (lanes_mut(cosines), lanes_mut(sines));
-        let mut walk = self.basis.legendre.walk(Colatitude::from_radians(theta), self.rows);
-        while let Some((l, p)) = walk.next() {
-            let (c, s) = self.function.rows(l);
-            // The southern sign (−1)^(l+m): the factor of l here, that of m below.
-            let sign = if south && l % 2 == 1 { -UNSCALE } else { UNSCALE };
-            for (block, p) in lanes(p).iter().enumerate() {
-                let (c, s) = (&lanes(c)[block], &lanes(s)[block]);
-                let (mut cos, mut sin) = (cosines[block], sines[block]);
-                for i in 0..LANES {
-                    cos[i] += sign * p[i] * c[i];
-                    sin[i] += sign * p[i] * s[i];
-                }
-                (cosines[block], sines[block]) = (cos, sin);
-            }
-        }
-        if south {
-            for block in cosines.iter_mut().chain(sines) {
-                for i in (1..LANES).step_by(2) {
-                    block[i] = -block[i];
-                }
-            }
-        }
-    }
-}
-
-/// Every ring's sums times every longitude's waves: F at the points of a cell.
-struct Products<'a> {
-    rings: &'a [f64],
-    waves: &'a [f64],
-    stride: usize,
-}
-
-impl Kernel for Products<'_> {
-    type Output = [[f64; POINTS]; POINTS];
-
-    #[inline(always)]
-    fn run(self) -> [[f64; POINTS]; POINTS] {
-        let mut values = [[0.0; POINTS]; POINTS];
-        for (row, ring) in values.iter_mut().zip(self.rings.chunks_exact(self.stride)) {
-            for (value, waves) in row.iter_mut().zip(self.waves.chunks_exact(self.stride)) {
-                let mut sums = [0.0; LANES];
-                for (ring, waves) in lanes(ring).iter().zip(lanes(waves)) {
-                    for i in 0..LANES {
-                        sums[i] += ring[i] * waves[i];
-                    }
-                }
-                *value = sums.iter().sum();
-            }
-        }
-        values
-    }
 }

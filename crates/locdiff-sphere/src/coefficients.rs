@@ -1,6 +1,6 @@
 //! The coefficients of a function on the sphere: what is encoded, diffused and decoded.
 
-use crate::{Basis, LatLon, coefficient_count};
+use crate::{Basis, EARTH_RADIUS_KM, LatLon, coefficient_count};
 
 /// A function F(u) = Σ c_lm·Y_lm(u), or the SHDD encoding of a place (c_lm = Y_lm(place)).
 ///
@@ -113,6 +113,22 @@ impl Coefficients {
         self.assert_fits(basis);
         let harmonics = basis.encode(place);
         self.values.iter().zip(harmonics.as_slice()).map(|(c, y)| c * y).sum()
+    }
+
+    /// The function convolved with the heat kernel of this width (standard deviation along
+    /// each axis, in km). The kernel is positive, so that it takes the ringing out of a
+    /// linear density without adding negative parts.
+    ///
+    /// # Panics
+    /// If the width is negative or not finite.
+    pub fn smoothed(&self, width_km: f64) -> Coefficients {
+        assert!(width_km >= 0.0 && width_km.is_finite(), "a kernel of {width_km} km");
+        let variance = (width_km / EARTH_RADIUS_KM).powi(2);
+        let values = self.values.iter().enumerate().map(|(index, value)| {
+            let degree = index.isqrt() as f64;
+            value * (-0.5 * degree * (degree + 1.0) * variance).exp()
+        });
+        Coefficients { max_degree: self.max_degree, values: values.collect() }
     }
 
     pub(crate) fn assert_fits(&self, basis: &Basis) {

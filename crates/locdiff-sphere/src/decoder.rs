@@ -16,7 +16,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use std::f64::consts::{PI, TAU};
+use std::f64::consts::PI;
 
 use crate::derivatives::{Jet, JetWorkspace, SplitFunction};
 use crate::legendre_stage::GROUP;
@@ -37,34 +37,6 @@ pub struct Peak {
     /// Value and derivatives at the last step of the search, next to the maximum: the
     /// Hessian tells how wide the peak is.
     pub jet: Jet,
-}
-
-/// A function without its constant, its peaks, and its values on the coarse grid divided by
-/// its scale, none of which lies more than `slack` below a peak next to it.
-pub(crate) struct Candidates {
-    pub(crate) function: SplitFunction,
-    pub(crate) constant: f64,
-    pub(crate) highest: f64,
-    pub(crate) peaks: Vec<Peak>,
-    pub(crate) coarse_values: Vec<f32>,
-    pub(crate) slack: f64,
-}
-
-/// Which peaks to look for.
-#[derive(Clone, Copy)]
-struct Wanted {
-    /// At most so many.
-    count: usize,
-    /// No lower than this below the best.
-    within: f64,
-    /// None whose curvature is surely below this.
-    curvature: f64,
-}
-
-impl Wanted {
-    fn best(count: usize) -> Wanted {
-        Wanted { count, within: f64::INFINITY, curvature: 0.0 }
-    }
 }
 
 /// Finds the maxima of functions of one maximum degree.
@@ -160,8 +132,7 @@ impl Decoder {
             self.coarse.synthesize_into(&scaled, &mut values);
             for ((function, constant), values) in functions.iter().zip(values.chunks_exact(points))
             {
-                let mut best =
-                    self.best_peaks(function, values, Wanted::best(count.max(1)), &mut jets);
+                let mut best = self.best_peaks(function, values, count.max(1), &mut jets);
                 for peak in &mut best {
                     peak.value += constant;
                     peak.jet.value += constant;
@@ -172,43 +143,12 @@ impl Decoder {
         peaks
     }
 
-    /// What an integral of exp F has to know: the peaks within `within` of the best, unless
-    /// F″ stays below `curvature` everywhere; then the best is a guess from the grid.
-    pub(crate) fn candidates(
-        &self,
-        coefficients: &Coefficients,
-        within: f64,
-        curvature: f64,
-    ) -> Candidates {
-        coefficients.assert_fits(&self.basis);
-        let mut scaled = Vec::new();
-        let (split, constant) = without_constant(coefficients.as_slice().to_vec(), &mut scaled);
-        let mut values = vec![0.0; self.coarse.grid().len()];
-        self.coarse.synthesize_into(&scaled, &mut values);
-        let (lowest, highest) = vectorised(Range { values: &values });
-        let slack = f64::from(highest - lowest) * self.slack;
-        let range = split.scale * (f64::from(highest - lowest) + 2.0 * slack);
-        let steepest = (self.basis.max_degree() as f64).powi(2) * 0.5 * range;
-        let mut peaks = Vec::new();
-        if steepest > curvature {
-            let mut jets = JetWorkspace::new(self.basis.max_degree());
-            let wanted = Wanted { count: usize::MAX, within, curvature };
-            peaks = self.best_peaks(&split, &values, wanted, &mut jets);
-        }
-        let highest = peaks.first().map_or(split.scale * f64::from(highest), |peak| peak.value);
-        Candidates { function: split, constant, highest, peaks, coarse_values: values, slack }
-    }
-
-    pub(crate) fn coarse_grid(&self) -> &Grid {
-        self.coarse.grid()
-    }
-
     /// The best peaks of a function whose coarse values, divided by its scale, are given.
     fn best_peaks(
         &self,
         function: &SplitFunction,
         values: &[f32],
-        Wanted { count, within, curvature }: Wanted,
+        count: usize,
         jets: &mut JetWorkspace,
     ) -> Vec<Peak> {
         let grid = self.coarse.grid();
@@ -220,16 +160,15 @@ impl Decoder {
         }
         let slack = f64::from(highest - lowest) * self.slack;
         // The best peak is at least as high as the highest node.
-        let within_scaled = if count == 1 { 0.0 } else { within / function.scale };
-        let threshold = (f64::from(highest) - slack - within_scaled) as f32;
-        let mut candidates = crest_nodes(grid, values, threshold, curvature / function.scale);
+        let threshold =
+            if count == 1 { (f64::from(highest) - slack) as f32 } else { f32::NEG_INFINITY };
+        let mut candidates = crest_nodes(grid, values, threshold);
         let spacing = PI / grid.rings() as f64;
         let mut peaks: Vec<Peak> = Vec::new();
         let mut rim = None;
         while let Some(Node { value, index, maximum }) = candidates.pop() {
             let worst = peaks.get(count - 1).map_or(f64::NEG_INFINITY, |peak| peak.value);
-            let best = peaks.first().map_or(f64::NEG_INFINITY, |peak| peak.value);
-            if f64::from(value) + slack < worst.max(best - within) / function.scale {
+            if f64::from(value) + slack < worst / function.scale {
                 break;
             }
             let start = grid.place(index / grid.longitudes(), index % grid.longitudes());
@@ -257,9 +196,6 @@ impl Decoder {
             }
         }
         peaks.truncate(count);
-        if let Some(best) = peaks.first().map(|peak| peak.value) {
-            peaks.retain(|peak| peak.value >= best - within);
-        }
         // If there is nothing but a rim, its first point has to do.
         if peaks.is_empty() { rim.into_iter().collect() } else { peaks }
     }
@@ -389,21 +325,13 @@ impl PartialOrd for Node {
 }
 
 /// Nodes from the threshold up that are highest along at least one of the four lines
-/// through them, peaks and crests of ridges, and where the differences to the neighbours
-/// leave room for a peak of at least the given curvature.
-fn crest_nodes(grid: &Grid, values: &[f32], threshold: f32, curvature: f64) -> BinaryHeap<Node> {
+/// through them: peaks and crests of ridges.
+fn crest_nodes(grid: &Grid, values: &[f32], threshold: f32) -> BinaryHeap<Node> {
     let (rings, n) = (grid.rings(), grid.longitudes());
     let row = |ring: usize| &values[ring * n..][..n];
     let mut nodes = Vec::new();
     for ring in 0..rings {
         let here = row(ring);
-        let sin = grid.colatitude(ring).sin();
-        let (north_step, east_step) = (PI / rings as f64, TAU / n as f64 * sin);
-        let steps =
-            [east_step, north_step, north_step.hypot(east_step), north_step.hypot(east_step)];
-        // A second difference over one spacing shows at least a fifth of the curvature at a
-        // peak nearby. Close to the poles, longitudes lie too dense for f32 differences.
-        let wanted = if sin < 0.2 { 0.0 } else { 0.2 * curvature };
         for (j, &value) in here.iter().enumerate().filter(|(_, value)| **value >= threshold) {
             let (west, east) =
                 (if j == 0 { n - 1 } else { j - 1 }, if j + 1 == n { 0 } else { j + 1 });
@@ -420,12 +348,7 @@ fn crest_nodes(grid: &Grid, values: &[f32], threshold: f32, curvature: f64) -> B
                 [north[2], south[0]],
             ];
             let highest_along = lines.map(|[a, b]| value >= a && value >= b);
-            let steep = wanted == 0.0
-                || lines
-                    .iter()
-                    .zip(steps)
-                    .any(|([a, b], step)| f64::from(2.0 * value - a - b) >= wanted * step * step);
-            if steep && highest_along.contains(&true) {
+            if highest_along.contains(&true) {
                 let maximum = !highest_along.contains(&false);
                 nodes.push(Node { value, index: ring * n + j, maximum });
             }

@@ -14,42 +14,54 @@
 //! (l, m) at index l² + l + m, sine for m < 0; `max_degree` inclusive.
 
 mod anchors;
+mod area;
 mod basis;
 mod cells;
 mod coefficients;
+mod contour;
 mod decoder;
+mod density;
 mod derivatives;
 mod direction;
 mod grid;
-mod integral;
 mod legendre;
 mod legendre_stage;
+mod mesh;
 mod paper_decoders;
 mod place;
+mod polygons;
 mod quadrature;
 pub mod reference;
 mod scalar;
 mod scores;
 mod simd;
+mod survey;
 mod transform;
 mod triangle;
 mod vector;
+mod wave_field;
 
 pub use anchors::{Anchors, uniform_place};
+pub use area::{Area, BoundingBox, Circle, InvalidArea};
 pub use basis::{Basis, coefficient_count};
 pub use coefficients::{Coefficients, InvalidCoefficients};
 pub use decoder::{Decoder, Peak};
+pub use density::{
+    Density, Exponential, Integrator, InvalidDensity, Kernel, Linear, LogIntegral, Mixture,
+    PointMasses, Product, Restriction, SpreadPoints,
+};
 pub use derivatives::Jet;
 pub use grid::Grid;
-pub use integral::{Integrator, LogIntegral};
 pub use legendre::LARGEST_DEGREE;
 pub use paper_decoders::AnchorDecoder;
 pub use place::{EARTH_RADIUS_KM, InvalidPlace, LatLon};
+pub use polygons::MultiPolygon;
 pub use scalar::Scalar;
 pub use scores::{
     ACCURACY_RADII_KM, COVERAGE_LEVELS, Comparison, DensityOutcome, DensityScores,
     GEOSCORE_MAXIMUM, GEOSCORE_SCALE_KM, Interval, InvalidScores, PointScores, RECALL_AREAS_KM2,
     RadiusRule, Resampling, Score, Statistic, UNIFORM_NLL_NATS, geoscore,
 };
+pub use survey::{Decision, Mode, Modes, Region, Survey};
 pub use transform::Transform;
 pub use vector::UnitVector;

@@ -15,6 +15,9 @@ pub struct UnitVector {
 }
 
 impl UnitVector {
+    /// Towards the north pole.
+    pub const NORTH: UnitVector = UnitVector { x: 0.0, y: 0.0, z: 1.0 };
+
     /// The unit vector in the direction of `[x, y, z]`; `None` if that has no direction
     /// (zero, infinite or not a number).
     pub fn from_direction([x, y, z]: [f64; 3]) -> Option<UnitVector> {

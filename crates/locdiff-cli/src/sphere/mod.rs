@@ -24,8 +24,8 @@ pub(crate) enum Command {
     Decode(decode::Arguments),
     /// Draw the density that coefficients stand for, on a globe or a map.
     ///
-    /// The density is exp F, normalised; for several places, the mean of theirs. Peaks are
-    /// marked. The time grows with the square of the degree.
+    /// The density is exp F, normalised; for several places, the mean of theirs. Modes are
+    /// marked with their probability.
     Plot(plot::Arguments),
 }
 

@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
-use locdiff_map::{Map, Marker, Projection, Scale, Theme};
-use locdiff_sphere::{Basis, Coefficients, Integrator, LARGEST_DEGREE, LatLon, UnitVector};
+use locdiff_map::{LineStyle, Map, Marker, Outline, Projection, Scale, Theme};
+use locdiff_sphere::{
+    Basis, Coefficients, Density, Integrator, LARGEST_DEGREE, LatLon, Mode, MultiPolygon,
+    UnitVector,
+};
 
 use super::{input, output};
 
@@ -38,6 +41,9 @@ pub(crate) struct Arguments {
     /// Width in pixels [default: 800 for a globe, 1200 for a map]
     #[arg(long, value_name = "PX", value_parser = clap::value_parser!(u32).range(1..=i64::from(Map::MAX_WIDTH_PX)))]
     width: Option<u32>,
+    /// Draw the smallest regions that hold these probabilities, for example 0.5,0.9
+    #[arg(long, value_name = "P", value_delimiter = ',')]
+    regions: Vec<f64>,
     /// Factors of ten that the colours span
     #[arg(long, value_name = "N", default_value_t = 3.0)]
     decades: f64,
@@ -61,8 +67,10 @@ enum Colours {
     Day,
 }
 
-/// Peaks this far below the highest are not marked.
-const MARKED_NATS: f64 = 5.0;
+/// Modes with less than this part of the heaviest one's probability are not marked.
+const MARKED_SHARE: f64 = 0.02;
+/// Nor are more than this.
+const MARKED: usize = 12;
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let ending = arguments.output.extension().and_then(|ending| ending.to_str());
@@ -76,34 +84,23 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         "--decades {} is not a positive number",
         arguments.decades
     );
+    for level in &arguments.regions {
+        ensure!(*level > 0.0 && *level < 1.0, "--regions {level} is not between 0 and 1");
+    }
     let functions = functions(&arguments)?;
     let max_degree = functions[0].max_degree();
-    let basis = Basis::new(max_degree);
     let integrator = Integrator::new(max_degree);
-    let normalisers: Vec<f64> =
-        functions.iter().map(|e| integrator.log_integral_exp(e).value).collect();
-    // The mean of the functions' densities, as a logarithm.
-    let log_density = |place: LatLon| {
-        let harmonics = basis.encode(place);
-        let logs = functions.iter().zip(&normalisers).map(|(function, normaliser)| {
-            let terms = function.as_slice().iter().zip(harmonics.as_slice());
-            terms.map(|(e, y)| e * y).sum::<f64>() - normaliser
-        });
-        let highest = logs.clone().fold(f64::NEG_INFINITY, f64::max);
-        let sum: f64 = logs.map(|log| (log - highest).exp()).sum();
-        highest + (sum / functions.len() as f64).ln()
-    };
-    let mut places: Vec<(LatLon, f64)> = Vec::new();
-    for (function, normaliser) in functions.iter().zip(&normalisers) {
-        let peaks = integrator.decoder().modes(function, 5);
-        places.extend(peaks.iter().map(|peak| (peak.place, peak.value - normaliser)));
-    }
-    places.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let highest = places[0];
-    places.retain(|place| place.1 > highest.1 - MARKED_NATS);
+    let parts = functions.iter().map(|function| (1.0, integrator.exponential(function)));
+    let density = Density::mixture(parts.collect())?;
+    let survey = density.survey();
+    let mut modes = survey.modes().modes;
+    let heaviest = modes[0].mass;
+    modes.retain(|mode| mode.mass > MARKED_SHARE * heaviest);
+    modes.truncate(MARKED);
+    let highest = modes.iter().map(|mode| mode.log_density).fold(f64::NEG_INFINITY, f64::max);
     let projection = match arguments.projection {
         View::Globe => {
-            Projection::Globe { centre: arguments.centre.unwrap_or_else(|| middle(&places)) }
+            Projection::Globe { centre: arguments.centre.unwrap_or_else(|| middle(&modes)) }
         }
         View::EqualEarth => Projection::EqualEarth,
         View::Equirectangular => Projection::Equirectangular,
@@ -115,16 +112,24 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         })
         .scale(Scale::log_decades(arguments.decades))
         // A peak that falls between pixels still sets the scale.
-        .top(log_density(highest.0))
-        .field(log_density)
+        .top(highest)
+        .field(|place| survey.interpolated_log_density(place))
         .caption(format!(
             "exp F of coefficients to degree {max_degree}: mathematics, not a prediction"
         ));
     if let Some(width) = arguments.width {
         map = map.width_px(width);
     }
-    for (place, _) in places {
-        map = map.marker(Marker::new(place).label(format!("{place:.2}")));
+    for level in &arguments.regions {
+        if let Some(polygons) = survey.region(*level).outline() {
+            // The usual pair reads as core and fringe.
+            let style = if *level > 0.75 { LineStyle::Dashed } else { LineStyle::Solid };
+            map = map.outline(outline(&polygons)?.style(style));
+        }
+    }
+    for Mode { place, mass, .. } in modes {
+        let label = format!("{place:.2} · {:.0} %", 100.0 * mass);
+        map = map.marker(Marker::new(place).label(label));
     }
     let picture = map.draw();
     let bytes = if as_svg { picture.svg().into_bytes() } else { picture.png() };
@@ -132,10 +137,22 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 /// The middle of the marked places, or the first if they have none.
-fn middle(places: &[(LatLon, f64)]) -> LatLon {
-    let vectors = places.iter().map(|(place, _)| UnitVector::from(*place).to_array());
+fn middle(modes: &[Mode]) -> LatLon {
+    let vectors = modes.iter().map(|mode| UnitVector::from(mode.place).to_array());
     let sum = vectors.fold([0.0; 3], |sum, v| std::array::from_fn(|axis| sum[axis] + v[axis]));
-    UnitVector::from_direction(sum).map_or(places[0].0, LatLon::from)
+    UnitVector::from_direction(sum).map_or(modes[0].place, LatLon::from)
+}
+
+fn outline(polygons: &MultiPolygon) -> anyhow::Result<Outline> {
+    let rings: Result<Vec<Vec<LatLon>>, _> = polygons
+        .coordinates()
+        .iter()
+        .flatten()
+        .map(|ring| {
+            ring.iter().map(|[longitude, latitude]| LatLon::new(*latitude, *longitude)).collect()
+        })
+        .collect();
+    Ok(Outline::new(rings?))
 }
 
 /// The encodings of the places, or the row of the file.

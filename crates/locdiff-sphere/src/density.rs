@@ -1,0 +1,328 @@
+//! Probability densities on the sphere: always normalised, always as logarithms.
+//!
+//! Convention: densities are per steradian on the unit sphere, so the uniform one is 1/4π
+//! and its negative log-likelihood log 4π = 2.531 nats. Every kind that needs an integral
+//! to be normalised knows the estimated error of it. Tested against one-dimensional
+//! integrals and fine grids (`tests/density.rs`, `experiments/density-conformance`).
+
+mod combined;
+mod functions;
+mod points;
+mod restriction;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use combined::{Mixture, Product};
+pub use functions::{Exponential, Integrator, Linear, LogIntegral};
+pub use points::{Kernel, PointMasses, SpreadPoints};
+pub use restriction::Restriction;
+
+use crate::cells::{CellId, Tiling};
+use crate::mesh::{Mesh, Sheet, Sheets, Surface};
+use crate::{Area, Coefficients, Grid, InvalidPlace, LatLon, Survey, Transform, UNIFORM_NLL_NATS};
+
+/// A probability density on the sphere.
+///
+/// ```
+/// use locdiff_sphere::{Coefficients, Density, LatLon};
+///
+/// let lisbon = LatLon::new(38.72, -9.14)?;
+/// let density = Density::exponential(&Coefficients::of(lisbon, 15));
+/// let survey = density.survey();
+/// assert!(survey.probability_within(lisbon, 500.0) > 0.8);
+/// assert!(survey.region(0.9).contains(lisbon));
+/// # Ok::<(), locdiff_sphere::InvalidPlace>(())
+/// ```
+#[derive(Debug, Clone)]
+pub enum Density {
+    /// exp(e·Y − A(e)): what a network trained by likelihood gives.
+    Exponential(Exponential),
+    /// e·Y, clipped at zero and renormalised: means of encodings.
+    Linear(Linear),
+    /// Points with weights, spread by a kernel: a gallery.
+    PointMasses(SpreadPoints),
+    /// A weighted mean of densities: an ensemble.
+    Mixture(Mixture),
+    /// A weighted geometric mean of densities, or their plain product: fusion of evidence.
+    Product(Product),
+    /// A density on a part of the Earth, renormalised there: a constraint.
+    Restriction(Restriction),
+}
+
+/// Why densities do not combine into one.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum InvalidDensity {
+    /// There is nothing to combine.
+    #[error("a density of no {0}: give at least one")]
+    Empty(&'static str),
+    /// Lists that belong together have different lengths.
+    #[error("{places} places, but {weights} weights: one weight for each place")]
+    Lengths {
+        /// Number of places.
+        places: usize,
+        /// Number of weights.
+        weights: usize,
+    },
+    /// A weight is negative, infinite or not a number, or all of them are zero.
+    #[error(
+        "{what} {index} is {value}: it must be a finite number, not negative, and not all zero"
+    )]
+    Weight {
+        /// What the number weighs.
+        what: &'static str,
+        /// Its position.
+        index: usize,
+        /// Its value.
+        value: f64,
+    },
+    /// The kernel's width is no length.
+    #[error("a kernel of {0} km has no width: it must be between 0.01 and 5000 km")]
+    Kernel(f64),
+    /// The density is zero all over what is left.
+    #[error("nothing is left: the density is zero {0}")]
+    Nowhere(&'static str),
+    /// A place is none.
+    #[error(transparent)]
+    Place(#[from] InvalidPlace),
+}
+
+impl Density {
+    /// The density exp(e·Y(u) − A(e)). For many of one degree make an [`Integrator`] once.
+    ///
+    /// # Panics
+    /// If a coefficient is not finite.
+    pub fn exponential(coefficients: &Coefficients) -> Density {
+        Integrator::new(coefficients.max_degree()).exponential(coefficients)
+    }
+
+    /// The density max(e·Y(u), 0), renormalised; e₀₀ is set to 1/√4π, which no training
+    /// determines. If it rings, smooth the coefficients first: [`Coefficients::smoothed`].
+    ///
+    /// # Panics
+    /// If a coefficient is not finite.
+    pub fn linear(coefficients: &Coefficients) -> Density {
+        Integrator::new(coefficients.max_degree()).linear(coefficients)
+    }
+
+    /// The same density everywhere, 1/4π.
+    pub fn uniform() -> Density {
+        Density::exponential(&Coefficients::zeros(0))
+    }
+
+    /// The mean of densities with weights, which are scaled to sum to one.
+    pub fn mixture(parts: Vec<(f64, Density)>) -> Result<Density, InvalidDensity> {
+        Ok(Density::Mixture(Mixture::new(parts)?))
+    }
+
+    /// The normalised product of densities, each to the power of its exponent.
+    ///
+    /// Exponents of 1 multiply independent evidence (on a uniform prior); exponents that sum
+    /// to one pool opinions. Exponentials combine exactly into one exponential.
+    pub fn product(factors: Vec<(f64, Density)>) -> Result<Density, InvalidDensity> {
+        combined::product(factors)
+    }
+
+    /// This density on an area only, renormalised there.
+    pub fn restricted_to(&self, area: Area) -> Result<Density, InvalidDensity> {
+        Ok(Density::Restriction(Restriction::new(self.clone(), area)?))
+    }
+
+    /// Logarithm of the density per steradian at a place; −∞ where it is zero.
+    pub fn log_density(&self, place: LatLon) -> f64 {
+        match self {
+            Density::Exponential(density) => density.log_density(place),
+            Density::Linear(density) => density.log_density(place),
+            Density::PointMasses(density) => density.log_density(place),
+            Density::Mixture(density) => density.log_density(place),
+            Density::Product(density) => density.log_density(place),
+            Density::Restriction(density) => density.log_density(place),
+        }
+    }
+
+    /// Logarithms of the density on a grid, `[ring, longitude]`.
+    pub fn log_density_on(&self, grid: &Grid) -> Vec<f64> {
+        // One transform where there is one; place by place otherwise.
+        let function = match self {
+            Density::Exponential(density) => Some(density.coefficients()),
+            Density::Linear(density) => Some(density.coefficients()),
+            _ => None,
+        };
+        if let Some(function) = function
+            && grid.longitudes() > 2 * function.max_degree()
+        {
+            let mut values =
+                Transform::new(grid.clone(), function.max_degree()).synthesize(function);
+            match self {
+                Density::Linear(density) => {
+                    for value in &mut values {
+                        *value = value.max(0.0).ln() - density.log_normaliser();
+                    }
+                }
+                Density::Exponential(density) => {
+                    values.iter_mut().for_each(|value| *value -= density.log_normaliser());
+                }
+                _ => unreachable!("only functions get here"),
+            }
+            return values;
+        }
+        let places = (0..grid.rings()).flat_map(|ring| {
+            (0..grid.longitudes()).map(move |longitude| grid.place(ring, longitude))
+        });
+        places.map(|place| self.log_density(place)).collect()
+    }
+
+    /// Estimated error of the logarithm of the normaliser, in nats: every log-density is
+    /// off by at most about this.
+    pub fn normaliser_error(&self) -> f64 {
+        match self {
+            Density::Exponential(density) => density.mesh.error,
+            Density::Linear(density) => density.mesh.error,
+            Density::PointMasses(_) => 0.0,
+            Density::Mixture(density) => density.normaliser_error(),
+            Density::Product(density) => density.mesh.error,
+            Density::Restriction(density) => density.normaliser_error(),
+        }
+    }
+
+    /// Negative log-likelihood of a place, in nats.
+    pub fn nll_nats(&self, place: LatLon) -> f64 {
+        -self.log_density(place)
+    }
+
+    /// How much more the density says of a place than the uniform one, in nats.
+    pub fn gain_nats(&self, place: LatLon) -> f64 {
+        UNIFORM_NLL_NATS - self.nll_nats(place)
+    }
+
+    /// Width in km of the kernel that spreads point masses, if there are any: what the
+    /// density says below that width is the kernel's doing.
+    pub fn kernel_km(&self) -> Option<f64> {
+        match self {
+            Density::Exponential(_) | Density::Linear(_) => None,
+            Density::PointMasses(points) => Some(points.kernel().width_km()),
+            Density::Mixture(mixture) => widest(mixture.parts().map(|(_, density)| density)),
+            Density::Product(product) => widest(product.factors().map(|(_, density)| density)),
+            Density::Restriction(restriction) => restriction.whole().kernel_km(),
+        }
+    }
+
+    /// Measures the density all over the sphere: regions, modes, probabilities of areas,
+    /// entropy, samples and decisions come from there.
+    pub fn survey(&self) -> Survey<'_> {
+        let mesh = match self {
+            Density::Exponential(density) => density.mesh.clone(),
+            Density::Linear(density) => density.mesh.clone(),
+            Density::Product(density) => density.mesh.clone(),
+            Density::Restriction(density) => density.mesh.clone(),
+            Density::PointMasses(_) | Density::Mixture(_) => {
+                Arc::new(Mesh::build(self).expect("a density is somewhere positive"))
+            }
+        };
+        Survey::new(self, mesh)
+    }
+
+    /// Whether the density may be positive at a place.
+    pub(crate) fn allows(&self, place: LatLon) -> bool {
+        match self {
+            Density::Restriction(density) => density.allows(place),
+            Density::Product(density) => density.factors().all(|(_, factor)| factor.allows(place)),
+            _ => true,
+        }
+    }
+}
+
+fn widest<'a>(parts: impl Iterator<Item = &'a Density>) -> Option<f64> {
+    parts.filter_map(Density::kernel_km).max_by(f64::total_cmp)
+}
+
+/// The normalised log-density, cell by cell.
+impl Surface for Density {
+    fn base(&self) -> u32 {
+        match self {
+            Density::Exponential(density) => density.base(),
+            Density::Linear(density) => density.base(),
+            Density::PointMasses(density) => density.base(),
+            Density::Mixture(density) => density.base(),
+            Density::Product(density) => density.base(),
+            Density::Restriction(density) => density.base(),
+        }
+    }
+
+    fn sheets(&self, tiling: Tiling) -> Box<dyn Sheets + '_> {
+        let shifted = |sheets, log_normaliser| Box::new(Shifted { sheets, log_normaliser });
+        match self {
+            Density::Exponential(density) => shifted(density.sheets(tiling), density.mesh_log()),
+            Density::Linear(density) => shifted(density.sheets(tiling), density.mesh_log()),
+            Density::PointMasses(density) => density.sheets(tiling),
+            Density::Mixture(density) => density.sheets(tiling),
+            Density::Product(density) => shifted(density.sheets(tiling), density.mesh.log_integral),
+            Density::Restriction(density) => {
+                shifted(density.sheets(tiling), density.mesh.log_integral)
+            }
+        }
+    }
+}
+
+/// A surface brought down by its normaliser.
+struct Shifted<'a> {
+    sheets: Box<dyn Sheets + 'a>,
+    log_normaliser: f64,
+}
+
+impl Sheets for Shifted<'_> {
+    fn must_split(&mut self, id: CellId) -> bool {
+        self.sheets.must_split(id)
+    }
+
+    fn sheet(&mut self, id: CellId) -> Sheet {
+        let mut sheet = self.sheets.sheet(id);
+        for value in sheet.values.as_flattened_mut() {
+            *value -= self.log_normaliser;
+        }
+        sheet.summit -= self.log_normaliser;
+        sheet
+    }
+}
+
+/// log Σ exp of two or more numbers, without overflow.
+pub(crate) fn log_sum_exp(logs: impl Iterator<Item = f64> + Clone) -> f64 {
+    let highest = logs.clone().fold(f64::NEG_INFINITY, f64::max);
+    if highest == f64::NEG_INFINITY {
+        return highest;
+    }
+    highest + logs.map(|log| (log - highest).exp()).sum::<f64>().ln()
+}
+
+/// The weights scaled to sum to one, as logarithms.
+fn log_shares(what: &'static str, weights: &[f64]) -> Result<Vec<f64>, InvalidDensity> {
+    let sum: f64 = weights.iter().sum();
+    let bad = weights.iter().position(|w| !(w.is_finite() && *w >= 0.0));
+    let bad = bad.or(if sum > 0.0 && sum.is_finite() { None } else { Some(0) });
+    if let Some(index) = bad {
+        return Err(InvalidDensity::Weight { what, index, value: weights[index] });
+    }
+    Ok(weights.iter().map(|weight| (weight / sum).ln()).collect())
+}
+
+impl fmt::Display for Density {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Density::Exponential(d) => {
+                write!(f, "exponential density of degree {}", d.coefficients().max_degree())
+            }
+            Density::Linear(d) => {
+                write!(f, "linear density of degree {}", d.coefficients().max_degree())
+            }
+            Density::PointMasses(d) => write!(
+                f,
+                "{} point masses, spread by a kernel of {} km",
+                d.points().len(),
+                d.kernel().width_km()
+            ),
+            Density::Mixture(d) => write!(f, "mixture of {} densities", d.parts().count()),
+            Density::Product(d) => write!(f, "product of {} densities", d.factors().count()),
+            Density::Restriction(d) => write!(f, "{}, restricted to an area", d.whole()),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Mixtures and products of densities.
+
+use std::sync::Arc;
+
+use super::{Density, InvalidDensity, log_shares, log_sum_exp};
+use crate::cells::{CellId, POINTS, Tiling};
+use crate::mesh::{Mesh, Sheet, Sheets, Surface};
+use crate::{Coefficients, LatLon};
+
+/// Σ w_i·q_i with weights that sum to one.
+#[derive(Debug, Clone)]
+pub struct Mixture {
+    parts: Arc<[(f64, Density)]>,
+}
+
+impl Mixture {
+    pub(super) fn new(parts: Vec<(f64, Density)>) -> Result<Mixture, InvalidDensity> {
+        if parts.is_empty() {
+            return Err(InvalidDensity::Empty("parts"));
+        }
+        let weights: Vec<f64> = parts.iter().map(|(weight, _)| *weight).collect();
+        let logs = log_shares("weight", &weights)?;
+        // Parts without weight would only cost time.
+        let parts = logs.into_iter().zip(parts).filter(|(log, _)| *log > f64::NEG_INFINITY);
+        Ok(Mixture { parts: parts.map(|(log, (_, density))| (log, density)).collect() })
+    }
+
+    /// The densities with their weights.
+    pub fn parts(&self) -> impl Iterator<Item = (f64, &Density)> {
+        self.parts.iter().map(|(log, density)| (log.exp(), density))
+    }
+
+    pub(super) fn log_density(&self, place: LatLon) -> f64 {
+        let logs: Vec<f64> =
+            self.parts.iter().map(|(log, density)| log + density.log_density(place)).collect();
+        log_sum_exp(logs.iter().copied())
+    }
+
+    pub(super) fn normaliser_error(&self) -> f64 {
+        self.parts().map(|(weight, density)| weight * density.normaliser_error()).sum()
+    }
+
+    pub(super) fn base(&self) -> u32 {
+        self.parts.iter().map(|(_, density)| density.base()).max().unwrap_or(1)
+    }
+
+    pub(super) fn sheets(&self, tiling: Tiling) -> Box<dyn Sheets + '_> {
+        let parts = self.parts.iter().map(|(log, density)| (*log, density.sheets(tiling)));
+        Box::new(MixtureSheets(parts.collect()))
+    }
+}
+
+struct MixtureSheets<'a>(Vec<(f64, Box<dyn Sheets + 'a>)>);
+
+impl Sheets for MixtureSheets<'_> {
+    fn must_split(&mut self, id: CellId) -> bool {
+        self.0.iter_mut().any(|(_, sheets)| sheets.must_split(id))
+    }
+
+    fn sheet(&mut self, id: CellId) -> Sheet {
+        let parts: Vec<(f64, Sheet)> =
+            self.0.iter_mut().map(|(log, sheets)| (*log, sheets.sheet(id))).collect();
+        let value = |i: usize, j: usize| {
+            log_sum_exp(parts.iter().map(|(log, sheet)| log + sheet.value_inside(i, j)))
+        };
+        Sheet {
+            values: std::array::from_fn(|i| std::array::from_fn(|j| value(i, j))),
+            inside: u64::MAX,
+            cut: parts.iter().any(|(_, sheet)| sheet.cut),
+            summit: log_sum_exp(parts.iter().map(|(log, sheet)| log + sheet.summit)),
+        }
+    }
+}
+
+/// Π q_i^α_i, normalised.
+#[derive(Debug, Clone)]
+pub struct Product {
+    factors: Arc<[(f64, Density)]>,
+    pub(super) mesh: Arc<Mesh>,
+}
+
+/// The product, simplified if all factors are exponentials.
+pub(super) fn product(factors: Vec<(f64, Density)>) -> Result<Density, InvalidDensity> {
+    if factors.is_empty() {
+        return Err(InvalidDensity::Empty("factors"));
+    }
+    let exponents: Vec<f64> = factors.iter().map(|(exponent, _)| *exponent).collect();
+    log_shares("exponent", &exponents)?;
+    let exponentials: Option<Vec<_>> = factors
+        .iter()
+        .map(|(exponent, factor)| match factor {
+            Density::Exponential(factor) => Some((*exponent, factor.coefficients())),
+            _ => None,
+        })
+        .collect();
+    if let Some(exponentials) = exponentials {
+        let max_degree = exponentials.iter().map(|(_, e)| e.max_degree()).max().unwrap_or(0);
+        let mut sum = Coefficients::zeros(max_degree);
+        for (exponent, e) in exponentials {
+            for (sum, e) in sum.as_mut_slice().iter_mut().zip(e.as_slice()) {
+                *sum += exponent * e;
+            }
+        }
+        return Ok(Density::exponential(&sum));
+    }
+    let unnormalised = Factors(&factors);
+    let mesh = Mesh::build(&unnormalised)
+        .ok_or(InvalidDensity::Nowhere("wherever one of the factors is"))?;
+    Ok(Density::Product(Product { factors: factors.into(), mesh: Arc::new(mesh) }))
+}
+
+impl Product {
+    /// The densities with their exponents.
+    pub fn factors(&self) -> impl Iterator<Item = (f64, &Density)> {
+        self.factors.iter().map(|(exponent, density)| (*exponent, density))
+    }
+
+    pub(super) fn log_density(&self, place: LatLon) -> f64 {
+        let logs = self.factors().map(|(exponent, factor)| exponent * factor.log_density(place));
+        logs.sum::<f64>() - self.mesh.log_integral
+    }
+
+    pub(super) fn base(&self) -> u32 {
+        Factors(&self.factors).base()
+    }
+
+    pub(super) fn sheets(&self, tiling: Tiling) -> Box<dyn Sheets + '_> {
+        product_sheets(&self.factors, tiling)
+    }
+}
+
+/// The product before it is normalised.
+struct Factors<'a>(&'a [(f64, Density)]);
+
+impl Surface for Factors<'_> {
+    fn base(&self) -> u32 {
+        self.0.iter().map(|(_, density)| density.base()).max().unwrap_or(1)
+    }
+
+    fn sheets(&self, tiling: Tiling) -> Box<dyn Sheets + '_> {
+        product_sheets(self.0, tiling)
+    }
+}
+
+fn product_sheets(factors: &[(f64, Density)], tiling: Tiling) -> Box<dyn Sheets + '_> {
+    let factors = factors.iter().map(|(exponent, density)| (*exponent, density.sheets(tiling)));
+    Box::new(ProductSheets(factors.collect()))
+}
+
+struct ProductSheets<'a>(Vec<(f64, Box<dyn Sheets + 'a>)>);
+
+impl Sheets for ProductSheets<'_> {
+    fn must_split(&mut self, id: CellId) -> bool {
+        self.0.iter_mut().any(|(_, sheets)| sheets.must_split(id))
+    }
+
+    fn sheet(&mut self, id: CellId) -> Sheet {
+        let mut product = Sheet::open([[0.0; POINTS]; POINTS]);
+        // How far the factors may rise between the points, together.
+        let mut rise = f64::NEG_INFINITY;
+        for (exponent, sheets) in &mut self.0 {
+            let sheet = sheets.sheet(id);
+            for i in 0..POINTS {
+                for j in 0..POINTS {
+                    product.values[i][j] += *exponent * sheet.values[i][j];
+                }
+            }
+            product.inside &= sheet.inside;
+            product.cut |= sheet.cut;
+            if sheet.summit > f64::NEG_INFINITY {
+                rise = rise.max(0.0) + *exponent * (sheet.summit - sheet.highest());
+            }
+        }
+        product.cut &= product.inside != 0;
+        product.summit = product.highest() + rise;
+        product
+    }
+}

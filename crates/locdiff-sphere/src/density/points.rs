@@ -1,0 +1,222 @@
+//! Point masses, and what they are once a kernel has spread them.
+//!
+//! Points have no density, so no regions, modes or likelihood. All of that exists after an
+//! explicit choice: [`PointMasses::spread`] with a von Mises-Fisher kernel, whose width
+//! every result states.
+
+use std::f64::consts::TAU;
+use std::sync::Arc;
+
+use super::{Density, InvalidDensity, log_shares, log_sum_exp};
+use crate::anchors::NearIndex;
+use crate::cells::{CellId, POINTS, Rule, Tiling, unit_vector};
+use crate::mesh::{Sheet, Sheets};
+use crate::{EARTH_RADIUS_KM, LatLon, UnitVector};
+
+/// Beyond so many widths the kernel is exp(−40) of its middle.
+const REACH_WIDTHS: f64 = 9.0;
+/// Points that hold less than this part of the mass, all together, don't ask for fine cells.
+const NEGLIGIBLE_MASS: f64 = 1e-5;
+
+/// A von Mises-Fisher kernel: the normal distribution of the sphere.
+///
+/// # Units
+/// The width is the standard deviation along each axis, in km.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Kernel {
+    width_km: f64,
+}
+
+impl Default for Kernel {
+    /// 25 km: the "city level" of the benchmarks.
+    fn default() -> Kernel {
+        Kernel { width_km: 25.0 }
+    }
+}
+
+impl Kernel {
+    /// A kernel of this width.
+    pub fn new(width_km: f64) -> Result<Kernel, InvalidDensity> {
+        if (0.01..=5000.0).contains(&width_km) {
+            Ok(Kernel { width_km })
+        } else {
+            Err(InvalidDensity::Kernel(width_km))
+        }
+    }
+
+    /// Standard deviation along each axis, in km.
+    pub fn width_km(self) -> f64 {
+        self.width_km
+    }
+
+    fn width(self) -> f64 {
+        self.width_km / EARTH_RADIUS_KM
+    }
+
+    fn concentration(self) -> f64 {
+        self.width().powi(-2)
+    }
+
+    /// log of the kernel per steradian at its middle: κ / 2π(1 − exp(−2κ)).
+    fn log_peak(self) -> f64 {
+        let k = self.concentration();
+        (k / (TAU * -(-2.0 * k).exp_m1())).ln()
+    }
+
+    /// log of the kernel between two points.
+    fn log_value(self, a: [f64; 3], b: [f64; 3]) -> f64 {
+        let squared_chord: f64 = (0..3).map(|axis| (a[axis] - b[axis]).powi(2)).sum();
+        self.log_peak() - 0.5 * self.concentration() * squared_chord
+    }
+}
+
+/// Places with weights that sum to one, for example a gallery scored by a model.
+///
+/// Such masses carry the gallery's prior: where it has no places, nothing can be found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PointMasses {
+    places: Vec<LatLon>,
+    log_weights: Vec<f64>,
+}
+
+impl PointMasses {
+    /// Places with weights, which are scaled to sum to one.
+    pub fn new(places: Vec<LatLon>, weights: &[f64]) -> Result<PointMasses, InvalidDensity> {
+        if places.is_empty() {
+            return Err(InvalidDensity::Empty("points"));
+        }
+        if places.len() != weights.len() {
+            return Err(InvalidDensity::Lengths { places: places.len(), weights: weights.len() });
+        }
+        Ok(PointMasses { places, log_weights: log_shares("weight", weights)? })
+    }
+
+    /// Places with logits: weights are their softmax.
+    pub fn from_logits(places: Vec<LatLon>, logits: &[f64]) -> Result<PointMasses, InvalidDensity> {
+        let highest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let weights: Vec<f64> = logits.iter().map(|logit| (logit - highest).exp()).collect();
+        PointMasses::new(places, &weights)
+    }
+
+    /// The places.
+    pub fn places(&self) -> &[LatLon] {
+        &self.places
+    }
+
+    /// The weight of each place.
+    pub fn weights(&self) -> impl Iterator<Item = f64> {
+        self.log_weights.iter().map(|log| log.exp())
+    }
+
+    /// Number of places.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Never: there is at least one.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// The density of a point drawn from these and moved by the kernel.
+    pub fn spread(self, kernel: Kernel) -> Density {
+        let vectors = self.places.iter().map(|place| UnitVector::from(*place).to_array()).collect();
+        // The light ones, by ascending weight, until they amount to something.
+        let mut order: Vec<usize> = (0..self.len()).collect();
+        order.sort_by(|a, b| self.log_weights[*a].total_cmp(&self.log_weights[*b]));
+        let mut sum = 0.0;
+        let light = order.iter().take_while(|number| {
+            sum += self.log_weights[**number].exp();
+            sum < NEGLIGIBLE_MASS
+        });
+        let heavy: Vec<LatLon> =
+            order[light.count()..].iter().map(|number| self.places[*number]).collect();
+        Density::PointMasses(SpreadPoints {
+            heavy: Arc::new(NearIndex::new(&heavy)),
+            index: Arc::new(NearIndex::new(&self.places)),
+            vectors,
+            points: self,
+            kernel,
+        })
+    }
+}
+
+/// Point masses spread by a kernel.
+#[derive(Debug, Clone)]
+pub struct SpreadPoints {
+    points: PointMasses,
+    vectors: Vec<[f64; 3]>,
+    kernel: Kernel,
+    index: Arc<NearIndex>,
+    heavy: Arc<NearIndex>,
+}
+
+impl SpreadPoints {
+    /// The points that were spread.
+    pub fn points(&self) -> &PointMasses {
+        &self.points
+    }
+
+    /// The kernel that spread them.
+    pub fn kernel(&self) -> Kernel {
+        self.kernel
+    }
+
+    pub(super) fn log_density(&self, place: LatLon) -> f64 {
+        let here = UnitVector::from(place).to_array();
+        let near: Vec<usize> =
+            self.index.within(place, REACH_WIDTHS * self.kernel.width()).collect();
+        if near.is_empty() {
+            return self.log_sum(here, 0..self.points.len());
+        }
+        self.log_sum(here, near.iter().copied())
+    }
+
+    fn log_sum(&self, here: [f64; 3], numbers: impl Iterator<Item = usize> + Clone) -> f64 {
+        log_sum_exp(numbers.map(|number| {
+            self.points.log_weights[number] + self.kernel.log_value(here, self.vectors[number])
+        }))
+    }
+
+    pub(super) fn base(&self) -> u32 {
+        8
+    }
+
+    pub(super) fn sheets(&self, tiling: Tiling) -> Box<dyn Sheets + '_> {
+        Box::new(PointSheets { points: self, tiling })
+    }
+}
+
+struct PointSheets<'a> {
+    points: &'a SpreadPoints,
+    tiling: Tiling,
+}
+
+impl Sheets for PointSheets<'_> {
+    fn must_split(&mut self, id: CellId) -> bool {
+        let width = self.points.kernel.width();
+        if self.tiling.width(id.level) <= 4.0 * width {
+            return false;
+        }
+        let middle = LatLon::from(self.tiling.middle(id));
+        self.points.heavy.within(middle, self.tiling.reach(id) + 6.0 * width).next().is_some()
+    }
+
+    fn sheet(&mut self, id: CellId) -> Sheet {
+        let middle = LatLon::from(self.tiling.middle(id));
+        let reach = self.tiling.reach(id) + REACH_WIDTHS * self.points.kernel.width();
+        let near: Vec<usize> = self.points.index.within(middle, reach).collect();
+        let rule = Rule::get();
+        let mut values = [[f64::NEG_INFINITY; POINTS]; POINTS];
+        if !near.is_empty() {
+            for (row, down) in values.iter_mut().zip(rule.points) {
+                for (value, right) in row.iter_mut().zip(rule.points) {
+                    let (theta, phi) = self.tiling.point(id, down, right);
+                    let here = unit_vector(theta, phi).to_array();
+                    *value = self.points.log_sum(here, near.iter().copied());
+                }
+            }
+        }
+        Sheet::open(values)
+    }
+}

@@ -1,0 +1,274 @@
+//! A density measured all over the sphere: what can be asked of a probability map.
+
+mod basins;
+mod decisions;
+mod patch;
+mod region;
+mod samples;
+
+use std::sync::Arc;
+
+pub use basins::{Mode, Modes};
+pub use decisions::Decision;
+pub use region::Region;
+
+use crate::area::{Area, Cover};
+use crate::cells::{CellId, POINTS, PointValues, Rule, Tiling, place_at};
+use crate::mesh::{Leaf, Mesh, Surface};
+use crate::{Density, EARTH_RADIUS_KM, LatLon, UnitVector};
+use patch::{Patch, Point};
+
+/// A density on cells that resolve it. Made by [`Density::survey`].
+///
+/// Numbers come from Gauss points in the cells, and from polynomials through them where a
+/// border runs through a cell; the density itself is asked again only where that is said.
+#[derive(Debug, Clone)]
+pub struct Survey<'a> {
+    density: &'a Density,
+    mesh: Arc<Mesh>,
+    /// The lowest and highest log-density at each leaf's points.
+    ranges: Arc<[Range]>,
+}
+
+/// A part of the sphere: its probability, and its area in steradians.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Extent {
+    mass: f64,
+    area: f64,
+}
+
+/// A border through cells: where things inside it are.
+trait Border {
+    /// Where a piece of a cell lies. [`Cover::Inside`] and [`Cover::Outside`] must be true.
+    fn cover(&self, id: CellId, range: Range) -> Cover;
+    /// How much of what a point stands for lies inside, 0 to 1.
+    fn share(&self, patch: &Patch, point: &Point) -> f64;
+}
+
+/// A piece of a cell with less than this is not cut further, but judged by its points: which
+/// of them lie inside of the border is a matter of chance, and there are hundreds of pieces.
+const SMALL: Extent = Extent { mass: 1e-4, area: 4e-4 };
+/// Nor is one that was quartered so often.
+const DEEPEST_PATCH: u32 = 8;
+
+impl<'a> Survey<'a> {
+    pub(crate) fn new(density: &'a Density, mesh: Arc<Mesh>) -> Survey<'a> {
+        let ranges = mesh.leaves.iter().map(|leaf| Range::of(&leaf.sheet.values)).collect();
+        Survey { density, mesh, ranges }
+    }
+
+    /// The density that was measured.
+    pub fn density(&self) -> &'a Density {
+        self.density
+    }
+
+    /// Number of cells: how much detail the density has.
+    pub fn cells(&self) -> usize {
+        self.mesh.leaves.len()
+    }
+
+    /// The log-density at a place, by interpolation between the cells' points: for pictures.
+    /// Where there is hardly any probability it is coarse.
+    pub fn interpolated_log_density(&self, place: LatLon) -> f64 {
+        let theta = (90.0 - place.latitude()).to_radians();
+        let phi = place.longitude().to_radians();
+        let leaf = self.mesh.leaf_at(theta, phi);
+        if leaf.sheet.cut && !self.density.allows(place) {
+            return f64::NEG_INFINITY;
+        }
+        Patch::of(leaf, self.mesh.tiling).log_density_at(theta, phi)
+    }
+
+    /// Entropy in nats: log 4π for the uniform density, and less for every other.
+    pub fn entropy_nats(&self) -> f64 {
+        -self.expectation(|_, log_density| log_density)
+    }
+
+    /// The Kullback-Leibler divergence of this density from another, KL(this ‖ other), in
+    /// nats. Infinite if this one has probability where the other has none.
+    pub fn divergence_from(&self, other: &Density) -> f64 {
+        let mut sheets = other.sheets(self.mesh.tiling);
+        let mut sum = 0.0;
+        for leaf in self.leaves_with_mass() {
+            let there = sheets.sheet(leaf.id);
+            let parts = self.node_masses(leaf);
+            for (k, mass) in parts.as_flattened().iter().enumerate().filter(|(_, m)| **m > 0.0) {
+                let (i, j) = (k / POINTS, k % POINTS);
+                sum += mass * (leaf.sheet.values[i][j] - there.value_inside(i, j));
+            }
+        }
+        // Rounding and the normalisers' errors may take it below zero.
+        sum.max(0.0)
+    }
+
+    /// The probability of an area.
+    pub fn probability_in(&self, area: &Area) -> f64 {
+        self.extent(&AreaBorder { tiling: self.mesh.tiling, area }).mass
+    }
+
+    /// The probability that the truth lies within a distance of a place.
+    ///
+    /// # Panics
+    /// If the radius is not a positive number.
+    pub fn probability_within(&self, centre: LatLon, radius_km: f64) -> f64 {
+        let area = Area::circle(centre, radius_km).expect("the radius is a positive number");
+        let border = AreaBorder { tiling: self.mesh.tiling, area: &area };
+        let (middle, radius) = (UnitVector::from(centre), radius_km / EARTH_RADIUS_KM);
+        let mut mass = 0.0;
+        for leaf in self.leaves_with_mass() {
+            // Most cells are surely in or out; only the others are worth an exact look.
+            let angle = self.mesh.tiling.middle(leaf.id).angle_to(middle);
+            let reach = self.mesh.tiling.reach(leaf.id);
+            if angle + reach <= radius && !leaf.sheet.cut {
+                mass += leaf.mass;
+            } else if angle - reach < radius {
+                let cover = area.cover(&self.mesh.tiling.rectangle(leaf.id));
+                mass += self.extent_of_leaf(leaf, cover, &border).mass;
+            }
+        }
+        mass
+    }
+
+    /// The mean of a function of colatitude, longitude (radians) and log-density.
+    fn expectation(&self, of: impl Fn((f64, f64), f64) -> f64) -> f64 {
+        let points = Rule::get().points;
+        let mut sum = 0.0;
+        for leaf in self.leaves_with_mass() {
+            let masses = self.node_masses(leaf);
+            for i in 0..POINTS {
+                for j in 0..POINTS {
+                    if masses[i][j] > 0.0 {
+                        let point = self.mesh.tiling.point(leaf.id, points[i], points[j]);
+                        sum += masses[i][j] * of(point, leaf.sheet.values[i][j]);
+                    }
+                }
+            }
+        }
+        sum
+    }
+
+    fn leaves_with_mass(&self) -> impl Iterator<Item = &Leaf> {
+        self.mesh.leaves.iter().filter(|leaf| leaf.mass > 0.0)
+    }
+
+    /// What each point of a leaf stands for; together the leaf's mass.
+    fn node_masses(&self, leaf: &Leaf) -> [[f64; POINTS]; POINTS] {
+        let rule = Rule::get();
+        let area = self.mesh.tiling.width(leaf.id.level).powi(2);
+        std::array::from_fn(|i| {
+            let sin = self.mesh.tiling.point(leaf.id, rule.points[i], 0.0).0.sin();
+            std::array::from_fn(|j| {
+                let value = leaf.sheet.value_inside(i, j);
+                area * sin * rule.weights[i] * rule.weights[j] * value.exp()
+            })
+        })
+    }
+
+    /// Probability and area of what lies inside a border.
+    fn extent(&self, border: &impl Border) -> Extent {
+        let mut sum = Extent::default();
+        for (leaf, range) in self.mesh.leaves.iter().zip(self.ranges.iter()) {
+            sum.add(self.extent_of_leaf(leaf, border.cover(leaf.id, *range), border));
+        }
+        sum
+    }
+
+    fn extent_of_leaf(&self, leaf: &Leaf, cover: Cover, border: &impl Border) -> Extent {
+        // Nothing of a restricted density lies outside of its area.
+        let nothing = leaf.sheet.inside == 0 && !leaf.sheet.cut;
+        if nothing || cover == Cover::Outside {
+            return Extent::default();
+        }
+        if cover == Cover::Inside && !leaf.sheet.cut {
+            return Extent { mass: leaf.mass, area: self.mesh.tiling.area(leaf.id) };
+        }
+        let patch = Patch::of(leaf, self.mesh.tiling);
+        let (inside, whole) = self.extent_of_patch(&patch, cover, border);
+        // The pieces may differ from the leaf by the error of interpolation.
+        let correction = if whole.mass > 0.0 { leaf.mass / whole.mass } else { 1.0 };
+        Extent { mass: inside.mass * correction, area: inside.area }
+    }
+
+    /// What of a patch lies inside a border and is allowed, and what is allowed at all.
+    fn extent_of_patch(
+        &self,
+        patch: &Patch,
+        cover: Cover,
+        border: &impl Border,
+    ) -> (Extent, Extent) {
+        let (mut inside, mut allowed) = (Extent::default(), Extent::default());
+        if !patch.cut && cover != Cover::Cut {
+            patch.points().for_each(|point| allowed.add(point.extent));
+            return (if cover == Cover::Inside { allowed } else { inside }, allowed);
+        }
+        let most = patch.most();
+        let small = most.mass <= SMALL.mass && most.area <= SMALL.area;
+        if small || patch.depth >= DEEPEST_PATCH {
+            for point in patch.points() {
+                if patch.cut && !self.density.allows(place_at(point.theta, point.phi)) {
+                    continue;
+                }
+                allowed.add(point.extent);
+                let share = match cover {
+                    Cover::Inside => 1.0,
+                    Cover::Outside => 0.0,
+                    Cover::Cut => border.share(patch, &point),
+                };
+                inside.mass += share * point.extent.mass;
+                inside.area += share * point.extent.area;
+            }
+            return (inside, allowed);
+        }
+        for quarter in patch.quarters() {
+            let is_cut = cover == Cover::Cut;
+            let cover = if is_cut { border.cover(quarter.id, quarter.range()) } else { cover };
+            let (a, b) = self.extent_of_patch(&quarter, cover, border);
+            inside.add(a);
+            allowed.add(b);
+        }
+        (inside, allowed)
+    }
+}
+
+/// The lowest and highest log-density at some points.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Range {
+    lowest: f64,
+    highest: f64,
+}
+
+impl Range {
+    fn of(values: &PointValues) -> Range {
+        let (mut lowest, mut highest) = (f64::INFINITY, f64::NEG_INFINITY);
+        for value in values.as_flattened() {
+            (lowest, highest) = (lowest.min(*value), highest.max(*value));
+        }
+        Range { lowest, highest }
+    }
+}
+
+impl Extent {
+    fn add(&mut self, other: Extent) {
+        self.mass += other.mass;
+        self.area += other.area;
+    }
+
+    fn area_km2(self) -> f64 {
+        self.area * EARTH_RADIUS_KM * EARTH_RADIUS_KM
+    }
+}
+
+struct AreaBorder<'a> {
+    tiling: Tiling,
+    area: &'a Area,
+}
+
+impl Border for AreaBorder<'_> {
+    fn cover(&self, id: CellId, _range: Range) -> Cover {
+        self.area.cover(&self.tiling.rectangle(id))
+    }
+
+    fn share(&self, _patch: &Patch, point: &Point) -> f64 {
+        f64::from(self.area.contains(place_at(point.theta, point.phi)))
+    }
+}

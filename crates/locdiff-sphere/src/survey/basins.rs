@@ -1,0 +1,240 @@
+//! Modes with masses: every place belongs to the peak that water would not flow to but come
+//! from, the one reached by going uphill.
+//!
+//! The points of all cells, linked to their neighbours, are taken from the highest down. A
+//! point with no neighbour above it starts a basin, others join that of their highest
+//! neighbour. Where two basins meet, the lower peak rises by its prominence above the
+//! meeting point; if that is too little, it is merged into the other.
+
+use super::Survey;
+use crate::cells::{POINTS, Rule, place_at};
+use crate::{Density, LatLon};
+
+/// A mode: a peak of the density, and the probability of its whole basin.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mode {
+    /// The top of the peak.
+    pub place: LatLon,
+    /// Logarithm of the density per steradian there.
+    pub log_density: f64,
+    /// Probability of the basin: all places from which the way up leads here.
+    pub mass: f64,
+}
+
+/// All modes of a density, the heaviest first. Their masses sum to one; modes of less than a
+/// millionth are left out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Modes {
+    /// The modes, the heaviest first.
+    pub modes: Vec<Mode>,
+    /// Peaks that rise less than this above the pass to a higher one count as part of it.
+    pub prominence_nats: f64,
+    /// Width in km of the kernel that spread point masses, if there were any.
+    pub kernel_km: Option<f64>,
+}
+
+impl Survey<'_> {
+    /// The modes whose prominence is at least half a nat: the density falls by a factor of
+    /// 1.6 between them.
+    pub fn modes(&self) -> Modes {
+        self.modes_with_prominence(0.5)
+    }
+
+    /// The modes that rise at least `prominence_nats` above the pass to a higher one.
+    pub fn modes_with_prominence(&self, prominence_nats: f64) -> Modes {
+        let points = Points::new(self);
+        let basins = points.flood(prominence_nats);
+        let mut modes: Vec<Mode> = basins
+            .into_iter()
+            .filter(|basin| basin.mass > NEGLIGIBLE_MASS)
+            .map(|Basin { top, mass }| {
+                let (place, spacing) = points.place(top);
+                let (place, log_density) = if mass > 1e-4 {
+                    climb(self.density, place, spacing)
+                } else {
+                    (place, self.density.log_density(place))
+                };
+                Mode { place, log_density, mass }
+            })
+            .collect();
+        modes.sort_by(|a, b| b.mass.total_cmp(&a.mass));
+        Modes { modes, prominence_nats, kernel_km: self.density.kernel_km() }
+    }
+}
+
+struct Basin {
+    top: usize,
+    mass: f64,
+}
+
+/// The points of the cells that have mass: number 64·cell + 8·row + column.
+struct Points<'s, 'a> {
+    survey: &'s Survey<'a>,
+    /// Numbers of the leaves that have mass, and the reverse.
+    leaves: Vec<usize>,
+    cell_of_leaf: Vec<usize>,
+    heights: Vec<f64>,
+    masses: Vec<f64>,
+}
+
+/// Modes with less are left out.
+const NEGLIGIBLE_MASS: f64 = 1e-6;
+const NOWHERE: usize = usize::MAX;
+const CELL: usize = POINTS * POINTS;
+
+impl<'s, 'a> Points<'s, 'a> {
+    fn new(survey: &'s Survey<'a>) -> Points<'s, 'a> {
+        let all = &survey.mesh.leaves;
+        let leaves: Vec<usize> = (0..all.len()).filter(|k| all[*k].mass > 0.0).collect();
+        let mut cell_of_leaf = vec![NOWHERE; all.len()];
+        let (mut heights, mut masses) = (Vec::new(), Vec::new());
+        for (cell, leaf) in leaves.iter().enumerate() {
+            cell_of_leaf[*leaf] = cell;
+            let leaf = &all[*leaf];
+            let values = (0..CELL).map(|k| leaf.sheet.value_inside(k / POINTS, k % POINTS));
+            heights.extend(values);
+            masses.extend(survey.node_masses(leaf).as_flattened());
+        }
+        Points { survey, leaves, cell_of_leaf, heights, masses }
+    }
+
+    /// A point's place, and its distance to its neighbours in radians.
+    fn place(&self, number: usize) -> (LatLon, f64) {
+        let (tiling, points) = (self.survey.mesh.tiling, Rule::get().points);
+        let id = self.survey.mesh.leaves[self.leaves[number / CELL]].id;
+        let (theta, phi) =
+            tiling.point(id, points[number % CELL / POINTS], points[number % POINTS]);
+        (place_at(theta, phi), 0.15 * tiling.width(id.level))
+    }
+
+    /// Links between points of different cells, both ways, sorted by the first.
+    fn links_between_cells(&self) -> Vec<(usize, usize)> {
+        let (mesh, points) = (&self.survey.mesh, Rule::get().points);
+        let mut links = Vec::new();
+        for (cell, leaf) in self.leaves.iter().enumerate() {
+            let id = mesh.leaves[*leaf].id;
+            // A little beyond the border.
+            let (before, after) = (-1e-6, 1.0 + 1e-6);
+            for (k, along) in points.iter().enumerate() {
+                let last = POINTS - 1;
+                let sides = [
+                    (k, (before, *along)),
+                    (last * POINTS + k, (after, *along)),
+                    (k * POINTS, (*along, before)),
+                    (k * POINTS + last, (*along, after)),
+                ];
+                for (number, (down, right)) in sides {
+                    let (theta, phi) = mesh.tiling.point(id, down, right);
+                    if let Some(other) = self.nearest(theta, phi) {
+                        links.push((cell * CELL + number, other));
+                        links.push((other, cell * CELL + number));
+                    }
+                }
+            }
+        }
+        links.sort_unstable();
+        links.dedup();
+        links
+    }
+
+    /// The point of a cell with mass that is nearest in its own cell.
+    fn nearest(&self, theta: f64, phi: f64) -> Option<usize> {
+        use std::f64::consts::{PI, TAU};
+        // Over a pole the way goes on along the opposite meridian.
+        let (theta, phi) = if theta < 0.0 {
+            (-theta, phi + PI)
+        } else if theta > PI {
+            (TAU - theta, phi + PI)
+        } else {
+            (theta, phi)
+        };
+        let phi = (phi + PI).rem_euclid(TAU) - PI;
+        let mesh = &self.survey.mesh;
+        let leaf = mesh.number_at(theta, phi);
+        let cell = self.cell_of_leaf[leaf];
+        if cell == NOWHERE {
+            return None;
+        }
+        let id = mesh.leaves[leaf].id;
+        let ((north, west), width) = (mesh.tiling.corner(id), mesh.tiling.width(id.level));
+        let points = Rule::get().points;
+        let nearest = |fraction: f64| {
+            let distance = |k: &usize| (points[*k] - fraction).abs();
+            (0..POINTS).min_by(|a, b| distance(a).total_cmp(&distance(b))).unwrap_or(0)
+        };
+        let (row, column) = (nearest((theta - north) / width), nearest((phi - west) / width));
+        Some(cell * CELL + row * POINTS + column)
+    }
+
+    fn flood(&self, prominence_nats: f64) -> Vec<Basin> {
+        let count = self.heights.len();
+        let links = self.links_between_cells();
+        let mut order: Vec<usize> =
+            (0..count).filter(|k| self.heights[*k] > f64::NEG_INFINITY).collect();
+        order.sort_by(|a, b| self.heights[*b].total_cmp(&self.heights[*a]).then(a.cmp(b)));
+        let mut basin_of = vec![NOWHERE; count];
+        let mut basins = Basins { parents: Vec::new(), tops: Vec::new() };
+        let mut around = Vec::new();
+        for number in order {
+            around.clear();
+            let (row, column) = (number % CELL / POINTS, number % POINTS);
+            for i in row.saturating_sub(1)..(row + 2).min(POINTS) {
+                for j in column.saturating_sub(1)..(column + 2).min(POINTS) {
+                    around.push(number / CELL * CELL + i * POINTS + j);
+                }
+            }
+            let first = links.partition_point(|link| link.0 < number);
+            around.extend(links[first..].iter().take_while(|l| l.0 == number).map(|l| l.1));
+            around.retain(|other| basin_of[*other] != NOWHERE);
+            let highest =
+                around.iter().max_by(|a, b| self.heights[**a].total_cmp(&self.heights[**b]));
+            let Some(highest) = highest else {
+                basin_of[number] = basins.parents.len();
+                basins.parents.push(basins.parents.len());
+                basins.tops.push(number);
+                continue;
+            };
+            basin_of[number] = basin_of[*highest];
+            for other in &around {
+                let (a, b) = (basins.root(basin_of[number]), basins.root(basin_of[*other]));
+                if a == b {
+                    continue;
+                }
+                // Basins begin in the order of their tops' heights.
+                let (higher, lower) = (a.min(b), a.max(b));
+                let prominence = self.heights[basins.tops[lower]] - self.heights[number];
+                if prominence < prominence_nats {
+                    basins.parents[lower] = higher;
+                }
+            }
+        }
+        let mut masses = vec![0.0; basins.parents.len()];
+        for (number, basin) in basin_of.iter().enumerate().filter(|(_, b)| **b != NOWHERE) {
+            masses[basins.root(*basin)] += self.masses[number];
+        }
+        let total: f64 = masses.iter().sum();
+        let roots = (0..masses.len()).filter(|k| basins.parents[*k] == *k);
+        roots.map(|k| Basin { top: basins.tops[k], mass: masses[k] / total }).collect()
+    }
+}
+
+/// Basins that may have been merged into higher ones.
+struct Basins {
+    parents: Vec<usize>,
+    tops: Vec<usize>,
+}
+
+impl Basins {
+    fn root(&mut self, mut basin: usize) -> usize {
+        while self.parents[basin] != basin {
+            self.parents[basin] = self.parents[self.parents[basin]];
+            basin = self.parents[basin];
+        }
+        basin
+    }
+}
+
+/// The way up a density from a place, with first steps of this length in radians.
+fn climb(density: &Density, start: LatLon, step: f64) -> (LatLon, f64) {
+    super::decisions::maximise(start, step, 1e-7, |place| density.log_density(place))
+}

@@ -1,0 +1,132 @@
+//! A leaf or a part of one, with the density from the polynomial through the leaf's points.
+
+use super::{Extent, Range};
+use crate::cells::{CellId, POINTS, PointValues, Rule, Tiling};
+use crate::mesh::Leaf;
+
+pub(super) struct Patch {
+    pub(super) id: CellId,
+    tiling: Tiling,
+    /// How often the leaf was quartered.
+    pub(super) depth: u32,
+    /// Whether a border of the density's support may run through it.
+    pub(super) cut: bool,
+    /// Log-densities, or densities if some are zero: a logarithm of zero has no polynomial.
+    values: PointValues,
+    logarithmic: bool,
+}
+
+/// A point of a patch with what it stands for.
+pub(super) struct Point {
+    /// Its row and column.
+    index: (usize, usize),
+    pub(super) theta: f64,
+    pub(super) phi: f64,
+    pub(super) log_density: f64,
+    pub(super) extent: Extent,
+}
+
+impl Patch {
+    pub(super) fn of(leaf: &Leaf, tiling: Tiling) -> Patch {
+        let mut values = leaf.sheet.values;
+        let logarithmic = values.as_flattened().iter().all(|value| value.is_finite());
+        if !logarithmic {
+            values.as_flattened_mut().iter_mut().for_each(|value| *value = value.exp());
+        }
+        Patch { id: leaf.id, tiling, depth: 0, cut: leaf.sheet.cut, values, logarithmic }
+    }
+
+    pub(super) fn quarters(&self) -> [Patch; 4] {
+        let ids = self.id.children();
+        std::array::from_fn(|quarter| Patch {
+            id: ids[quarter],
+            tiling: self.tiling,
+            depth: self.depth + 1,
+            cut: self.cut,
+            values: self.interpolated(quarter / 2, quarter % 2),
+            logarithmic: self.logarithmic,
+        })
+    }
+
+    /// Values at the points of a quarter: half down, half right.
+    fn interpolated(&self, down: usize, right: usize) -> PointValues {
+        let rule = Rule::get();
+        let mut rows = [[0.0; POINTS]; POINTS];
+        for i in 0..POINTS {
+            for k in 0..POINTS {
+                let factor = rule.halves[down][i][k];
+                for j in 0..POINTS {
+                    rows[i][j] += factor * self.values[k][j];
+                }
+            }
+        }
+        let mut values = [[0.0; POINTS]; POINTS];
+        for i in 0..POINTS {
+            for k in 0..POINTS {
+                for j in 0..POINTS {
+                    values[i][j] += rows[i][k] * rule.halves_transposed[right][k][j];
+                }
+            }
+        }
+        values
+    }
+
+    fn log_density(&self, value: f64) -> f64 {
+        if self.logarithmic { value } else { value.max(0.0).ln() }
+    }
+
+    pub(super) fn points(&self) -> impl Iterator<Item = Point> {
+        let rule = Rule::get();
+        let square = self.tiling.width(self.id.level).powi(2);
+        let sines = rule.points.map(|point| self.tiling.point(self.id, point, 0.0).0.sin());
+        (0..POINTS * POINTS).map(move |k| {
+            let (i, j) = (k / POINTS, k % POINTS);
+            let (theta, phi) = self.tiling.point(self.id, rule.points[i], rule.points[j]);
+            let log_density = self.log_density(self.values[i][j]);
+            let area = square * sines[i] * rule.weights[i] * rule.weights[j];
+            let extent = Extent { mass: area * log_density.exp(), area };
+            Point { index: (i, j), theta, phi, log_density, extent }
+        })
+    }
+
+    /// How much the log-density varies around a point, in the part that it stands for.
+    pub(super) fn variation(&self, point: &Point) -> f64 {
+        let ((i, j), weights) = (point.index, &Rule::get().weights);
+        let at = |i: usize, j: usize| self.log_density(self.values[i][j]);
+        let points = &Rule::get().points;
+        let slope = |k: usize, value: &dyn Fn(usize) -> f64| {
+            let (a, b) = (k.saturating_sub(1), (k + 1).min(POINTS - 1));
+            ((value(b) - value(a)) / (points[b] - points[a]) * weights[k]).abs()
+        };
+        let variation = slope(i, &|k| at(k, j)) + slope(j, &|k| at(i, k));
+        if variation.is_finite() { variation.max(1e-15) } else { 1e-15 }
+    }
+
+    /// The lowest and highest log-density at the points.
+    pub(super) fn range(&self) -> Range {
+        let Range { lowest, highest } = Range::of(&self.values);
+        Range { lowest: self.log_density(lowest), highest: self.log_density(highest) }
+    }
+
+    /// More than the patch's probability and its area.
+    pub(super) fn most(&self) -> Extent {
+        let area = self.tiling.area(self.id);
+        Extent { mass: self.range().highest.exp() * area, area }
+    }
+
+    /// The log-density at a point of the patch.
+    pub(super) fn log_density_at(&self, theta: f64, phi: f64) -> f64 {
+        let (north, west) = self.tiling.corner(self.id);
+        let width = self.tiling.width(self.id.level);
+        let rule = Rule::get();
+        let down = rule.interpolation((theta - north) / width);
+        let right = rule.interpolation((phi - west) / width);
+        let value = (0..POINTS)
+            .map(|i| {
+                let along: f64 = (0..POINTS).map(|j| right[j] * self.values[i][j]).sum();
+                down[i] * along
+            })
+            .sum();
+        self.log_density(value)
+    }
+}

@@ -1,0 +1,206 @@
+//! Credible regions: the smallest part of the Earth that holds a given probability.
+//!
+//! It is the set of the most probable places, {u: q(u) ≥ threshold}. Places of equal density
+//! are taken from south to north, so that even the uniform density has a region of every
+//! level: the order is by log q(u) − ε·sin(latitude).
+
+use super::patch::{Patch, Point};
+use super::{Border, Extent, Range, Survey};
+use crate::area::Cover;
+use crate::cells::{CellId, Tiling};
+use crate::contour;
+use crate::{Density, DensityOutcome, LatLon, MultiPolygon};
+
+/// Densities that differ by less than this part are equal.
+const TIE: f64 = 1e-7;
+/// A region's probability is right to this.
+const MASS_TOLERANCE: f64 = 2e-4;
+/// Leaves that the outline crosses are cut into 2^this strips each way.
+const OUTLINE_DEPTH: u32 = 4;
+
+/// A credible region: the smallest part of the Earth that holds a given probability.
+#[derive(Debug, Clone)]
+pub struct Region<'a> {
+    survey: Survey<'a>,
+    level: f64,
+    threshold: f64,
+    extent: Extent,
+}
+
+impl<'a> Survey<'a> {
+    /// The smallest region that holds a probability.
+    ///
+    /// # Panics
+    /// If the level is not between 0 and 1.
+    pub fn region(&self, level: f64) -> Region<'a> {
+        assert!((0.0..=1.0).contains(&level), "a region of probability {level}: 0 to 1");
+        let threshold = self.threshold(level);
+        let extent = self.extent(&self.level_set(threshold));
+        Region { survey: self.clone(), level, threshold, extent }
+    }
+
+    /// What the density says about the true place: its likelihood, and the smallest region
+    /// that holds it.
+    pub fn outcome(&self, truth: LatLon) -> DensityOutcome {
+        let nll_nats = self.density().nll_nats(truth);
+        let extent = if nll_nats == f64::INFINITY {
+            Extent { mass: 1.0, area: 4.0 * std::f64::consts::PI }
+        } else {
+            self.extent(&self.level_set(rank(self.density(), truth)))
+        };
+        DensityOutcome {
+            nll_nats,
+            level: extent.mass.min(1.0),
+            searched_area_km2: extent.area_km2(),
+        }
+    }
+
+    fn level_set(&self, threshold: f64) -> LevelSet {
+        LevelSet { threshold, tiling: self.mesh.tiling }
+    }
+
+    /// The rank from which on places hold a probability.
+    fn threshold(&self, level: f64) -> f64 {
+        // All points by rank give a first guess.
+        let mut ranks: Vec<(f64, f64)> = Vec::new();
+        for leaf in self.leaves_with_mass() {
+            let points = Patch::of(leaf, self.mesh.tiling);
+            let masses = self.node_masses(leaf);
+            let ranked = points.points().zip(masses.into_iter().flatten());
+            ranks.extend(ranked.filter(|(_, m)| *m > 0.0).map(|(p, mass)| (rank_of(&p), mass)));
+        }
+        ranks.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut sum = 0.0;
+        let guess = ranks.iter().position(|(_, mass)| {
+            sum += mass;
+            sum >= level
+        });
+        let guess = ranks[guess.unwrap_or(ranks.len() - 1)].0;
+        // Mass falls with the threshold: bracket the level, then close in.
+        let mass = |threshold: f64| self.extent(&self.level_set(threshold)).mass - level;
+        let first = (guess, mass(guess));
+        let (mut below, mut above) = (first, first);
+        let mut step = 0.02;
+        while below.1 < 0.0 && step < 1e4 {
+            below = (guess - step, mass(guess - step));
+            step *= 4.0;
+        }
+        step = 0.02;
+        while above.1 > 0.0 && step < 1e4 {
+            above = (guess + step, mass(guess + step));
+            step *= 4.0;
+        }
+        for turn in 0..60 {
+            if below.1.abs() < MASS_TOLERANCE {
+                return below.0;
+            }
+            if above.1.abs() < MASS_TOLERANCE {
+                return above.0;
+            }
+            // By the straight line, but every third time in the middle, lest one end stay.
+            let share =
+                if turn % 3 == 2 { 0.5 } else { (below.1 / (below.1 - above.1)).clamp(0.05, 0.95) };
+            let middle = below.0 + share * (above.0 - below.0);
+            let value = mass(middle);
+            if value > 0.0 { below = (middle, value) } else { above = (middle, value) }
+        }
+        below.0
+    }
+}
+
+impl Region<'_> {
+    /// The probability that was asked for.
+    pub fn level(&self) -> f64 {
+        self.level
+    }
+
+    /// The probability that the region holds, as measured.
+    pub fn probability(&self) -> f64 {
+        self.extent.mass
+    }
+
+    /// Area in km².
+    pub fn area_km2(&self) -> f64 {
+        self.extent.area_km2()
+    }
+
+    /// Whether a place lies in the region. The density is asked at that place.
+    pub fn contains(&self, place: LatLon) -> bool {
+        rank(self.survey.density, place) >= self.threshold
+    }
+
+    /// Width in km of the kernel that spread point masses, if there were any.
+    pub fn kernel_km(&self) -> Option<f64> {
+        self.survey.density.kernel_km()
+    }
+
+    /// The region as polygons, valid by RFC 7946: cut at the antimeridian, with the poles
+    /// as edges. `None` if it is too small for polygons.
+    pub fn outline(&self) -> Option<MultiPolygon> {
+        let tiling = self.survey.mesh.tiling;
+        let mut cells = Vec::new();
+        for leaf in &self.survey.mesh.leaves {
+            let patch = Patch::of(leaf, tiling);
+            self.add_cells(&patch, &mut cells);
+        }
+        let polygons = contour::outline(tiling.base as usize, &cells, |place| {
+            let log_density = self.survey.interpolated_log_density(place);
+            log_density - TIE * place.latitude().to_radians().sin() - self.threshold
+        });
+        if polygons.is_empty() { None } else { Some(MultiPolygon::from_valid(polygons)) }
+    }
+
+    /// A patch as cells, small ones where the outline crosses it.
+    fn add_cells(&self, patch: &Patch, cells: &mut Vec<CellId>) {
+        let border = self.survey.level_set(self.threshold);
+        let crossed = border.cover(patch.id, patch.range()) == Cover::Cut || patch.cut;
+        if crossed && patch.depth < OUTLINE_DEPTH && !self.is_fine(patch) {
+            patch.quarters().iter().for_each(|quarter| self.add_cells(quarter, cells));
+        } else {
+            cells.push(patch.id);
+        }
+    }
+
+    /// Whether a patch is so small against the region that its corners show the outline.
+    fn is_fine(&self, patch: &Patch) -> bool {
+        let tiling: Tiling = self.survey.mesh.tiling;
+        tiling.area(patch.id) < 1e-5 * self.extent.area
+    }
+}
+
+/// By which places are taken into regions, the highest first.
+fn rank(density: &Density, place: LatLon) -> f64 {
+    density.log_density(place) - TIE * place.latitude().to_radians().sin()
+}
+
+fn rank_of(point: &Point) -> f64 {
+    point.log_density - TIE * point.theta.cos()
+}
+
+struct LevelSet {
+    threshold: f64,
+    tiling: Tiling,
+}
+
+impl Border for LevelSet {
+    fn cover(&self, id: CellId, Range { lowest, highest }: Range) -> Cover {
+        // Between and beyond the points there may be a little more.
+        let margin = if lowest.is_finite() { 0.1 * (highest - lowest) + 1e-3 * TIE } else { 1.0 };
+        let (north, width) = (self.tiling.corner(id).0, self.tiling.width(id.level));
+        if lowest - margin - TIE * north.cos() >= self.threshold {
+            Cover::Inside
+        } else if highest + margin - TIE * (north + width).cos() < self.threshold {
+            Cover::Outside
+        } else {
+            Cover::Cut
+        }
+    }
+
+    fn share(&self, patch: &Patch, point: &Point) -> f64 {
+        let above = rank_of(point) - self.threshold;
+        // Ranks around the point vary by about so much; without it, all points of a line
+        // along the border would change sides at once.
+        let variation = patch.variation(point) + TIE * point.theta.sin() * 1e-3;
+        if above.is_finite() { (0.5 + above / variation).clamp(0.0, 1.0) } else { 0.0 }
+    }
+}
