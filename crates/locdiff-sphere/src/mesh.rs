@@ -16,6 +16,7 @@
 //! `experiments/density-conformance` compare with independent integrals.
 
 use std::collections::{BinaryHeap, HashMap};
+use std::sync::OnceLock;
 
 use crate::cells::{CellId, POINTS, PointValues, Rule, Tiling};
 use crate::simd::{Kernel, vectorised};
@@ -113,7 +114,8 @@ pub(crate) struct Leaf {
 pub(crate) struct Mesh {
     pub(crate) tiling: Tiling,
     pub(crate) leaves: Vec<Leaf>,
-    numbers: HashMap<CellId, usize>,
+    /// The leaves by cell, made when a leaf is looked for.
+    numbers: OnceLock<HashMap<CellId, usize>>,
     /// log ∫ exp g.
     pub(crate) log_integral: f64,
     /// Estimated error of `log_integral` in nats.
@@ -137,8 +139,11 @@ impl Mesh {
     }
 
     pub(crate) fn number_at(&self, theta: f64, phi: f64) -> usize {
+        let numbers = self.numbers.get_or_init(|| {
+            self.leaves.iter().enumerate().map(|(k, leaf)| (leaf.id, k)).collect()
+        });
         (0..=DEEPEST)
-            .find_map(|level| self.numbers.get(&self.tiling.cell_at(level, theta, phi)).copied())
+            .find_map(|level| numbers.get(&self.tiling.cell_at(level, theta, phi)).copied())
             .expect("leaves cover the sphere")
     }
 }
@@ -222,8 +227,9 @@ impl<'a> Builder<'a> {
     }
 
     fn integrate(&mut self) {
+        let mut sines = Sines::new(self.tiling);
         for leaf in &mut self.leaves {
-            integrate(self.tiling, leaf, self.highest);
+            integrate(self.tiling, leaf, self.highest, &mut sines);
         }
     }
 
@@ -234,6 +240,10 @@ impl<'a> Builder<'a> {
             total += leaf.mass;
             sums.add(leaf);
         }
+        if sums.is_small(total) {
+            return;
+        }
+        let mut sines = Sines::new(self.tiling);
         let mut heap: BinaryHeap<Urgent> = (0..self.leaves.len())
             .map(|leaf| Urgent { urgency: self.leaves[leaf].error, leaf })
             .collect();
@@ -245,7 +255,7 @@ impl<'a> Builder<'a> {
             sums.remove(&self.leaves[leaf]);
             total -= self.leaves[leaf].mass;
             for leaf in self.split(leaf) {
-                integrate(self.tiling, &mut self.leaves[leaf], self.highest);
+                integrate(self.tiling, &mut self.leaves[leaf], self.highest, &mut sines);
                 sums.add(&self.leaves[leaf]);
                 total += self.leaves[leaf].mass;
                 heap.push(Urgent { urgency: self.leaves[leaf].error, leaf });
@@ -268,7 +278,7 @@ impl<'a> Builder<'a> {
                 *value -= log_integral;
             }
         }
-        let numbers = self.leaves.iter().enumerate().map(|(k, leaf)| (leaf.id, k)).collect();
+        let numbers = OnceLock::new();
         Mesh { tiling: self.tiling, leaves: self.leaves, numbers, log_integral, error }
     }
 }
@@ -317,7 +327,7 @@ impl ErrorSums {
 }
 
 /// Mass and error of a leaf in units of exp(reference).
-fn integrate(tiling: Tiling, leaf: &mut Leaf, reference: f64) {
+fn integrate(tiling: Tiling, leaf: &mut Leaf, reference: f64, sines: &mut Sines) {
     let area = tiling.width(leaf.id.level).powi(2);
     // Beyond the border of a cut cell there may be more than at its points inside.
     let highest = if leaf.sheet.cut {
@@ -330,7 +340,7 @@ fn integrate(tiling: Tiling, leaf: &mut Leaf, reference: f64) {
         leaf.error = area * (highest - reference).exp();
         return;
     }
-    let sines = Rule::get().points.map(|point| tiling.point(leaf.id, point, 0.0).0.sin());
+    let sines = sines.of(leaf.id);
     let summary = vectorised(Integrate { sheet: &leaf.sheet, sines, reference });
     leaf.mass = summary.mean * area;
     leaf.error = if leaf.sheet.cut {
@@ -341,6 +351,27 @@ fn integrate(tiling: Tiling, leaf: &mut Leaf, reference: f64) {
         // fall at least geometrically, so it is about the square of the eighth.
         4.0 * summary.tail * summary.tail * summary.largest * area
     };
+}
+
+/// sin θ at the points of a cell, remembered for the next cell of the same ring.
+struct Sines {
+    tiling: Tiling,
+    ring: Option<(u32, u32)>,
+    values: [f64; POINTS],
+}
+
+impl Sines {
+    fn new(tiling: Tiling) -> Sines {
+        Sines { tiling, ring: None, values: [0.0; POINTS] }
+    }
+
+    fn of(&mut self, id: CellId) -> [f64; POINTS] {
+        if self.ring != Some((id.level, id.ring)) {
+            self.ring = Some((id.level, id.ring));
+            self.values = Rule::get().points.map(|point| self.tiling.point(id, point, 0.0).0.sin());
+        }
+        self.values
+    }
 }
 
 struct Integrate<'a> {

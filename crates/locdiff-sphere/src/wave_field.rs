@@ -35,87 +35,119 @@ impl<'a> WaveField<'a> {
 
     /// F at the points of a cell.
     pub(crate) fn values(&mut self, id: CellId) -> PointValues {
-        let waves_count = 2 * triangle::row_len(self.basis.max_degree());
-        let rule = Rule::get();
-        let factors = self.rings.entry((id.level, id.ring)).or_insert_with(|| {
-            let mut sums = vec![0.0; POINTS * waves_count];
-            for (point, sums) in rule.points.iter().zip(sums.chunks_exact_mut(waves_count)) {
-                let (theta, _) = self.tiling.point(id, *point, 0.0);
-                vectorised(RingSums {
-                    basis: self.basis,
-                    function: self.function,
-                    theta,
-                    rows: &mut self.rows,
-                    sums,
-                });
-            }
-            sums
-        });
+        self.prepare_ring(id);
         let waves = self.sectors.entry((id.level, id.sector)).or_insert_with(|| {
-            let mut waves = vec![[0.0; POINTS]; waves_count];
-            for (column, point) in rule.points.iter().enumerate() {
-                let (_, phi) = self.tiling.point(id, 0.0, *point);
-                fill_waves(phi, self.basis.max_degree(), column, &mut waves);
-            }
-            waves
+            let points = Rule::get().points.map(|point| self.tiling.point(id, 0.0, point).1);
+            vectorised(FillWaves { longitudes: points, max_degree: self.basis.max_degree() })
         });
+        let factors = &self.rings[&(id.level, id.ring)];
         let mut values = vectorised(Products { factors, waves });
         for value in values.as_flattened_mut() {
             *value *= self.function.scale;
         }
         values
     }
-}
 
-/// cos mφ, then sin mφ, into one column.
-fn fill_waves(phi: f64, max_degree: usize, column: usize, waves: &mut [[f64; POINTS]]) {
-    let (cosines, sines) = waves.split_at_mut(triangle::row_len(max_degree));
-    let (s, c) = phi.sin_cos();
-    let (mut cos, mut sin) = (1.0, 0.0);
-    for m in 0..max_degree + 1 {
-        (cosines[m][column], sines[m][column]) = (cos, sin);
-        (cos, sin) = (cos * c - sin * s, sin * c + cos * s);
+    /// The factors of a cell's ring; for the coarsest cells, which are all needed, those of
+    /// its mirror image across the equator come for free.
+    fn prepare_ring(&mut self, id: CellId) {
+        let key = (id.level, id.ring);
+        if self.rings.contains_key(&key) {
+            return;
+        }
+        let half = triangle::row_len(self.basis.max_degree());
+        let waves_count = 2 * half;
+        let (mut even, mut odd) = (vec![0.0; waves_count], vec![0.0; waves_count]);
+        let mirror = (id.level == 0).then(|| (0, self.tiling.base - 1 - id.ring));
+        let (mut north, mut south) =
+            (vec![0.0; POINTS * waves_count], vec![0.0; POINTS * waves_count]);
+        for (k, point) in Rule::get().points.iter().enumerate() {
+            let (theta, _) = self.tiling.point(id, *point, 0.0);
+            let theta_from_pole = theta.min(PI - theta);
+            even.fill(0.0);
+            odd.fill(0.0);
+            vectorised(DegreeSums {
+                basis: self.basis,
+                function: self.function,
+                theta: theta_from_pole,
+                rows: &mut self.rows,
+                even: &mut even,
+                odd: &mut odd,
+            });
+            let here = &mut north[k * waves_count..][..waves_count];
+            let there = &mut south[(POINTS - 1 - k) * waves_count..][..waves_count];
+            let (here, there) = if theta > 0.5 * PI { (there, here) } else { (here, there) };
+            for i in 0..waves_count {
+                // Across the equator p_lm changes its sign by (−1)^(l+m).
+                let sign = if (i % half) % 2 == 1 { -1.0 } else { 1.0 };
+                here[i] = even[i] + odd[i];
+                there[i] = sign * (even[i] - odd[i]);
+            }
+        }
+        // A cell that the equator halves has both in itself.
+        self.rings.insert(key, north);
+        if let Some(mirror) = mirror.filter(|mirror| *mirror != key) {
+            self.rings.insert(mirror, south);
+        }
     }
 }
 
-/// Per order, the sums over degrees of p_lm·c_lm at one colatitude: cosine, then sine part.
-struct RingSums<'a> {
+/// cos mφ, then sin mφ, for all longitudes of a cell: `[wave, point]`.
+struct FillWaves {
+    longitudes: [f64; POINTS],
+    max_degree: usize,
+}
+
+impl Kernel for FillWaves {
+    type Output = Vec<[f64; POINTS]>;
+
+    #[inline(always)]
+    fn run(self) -> Vec<[f64; POINTS]> {
+        let half = triangle::row_len(self.max_degree);
+        let mut waves = vec![[0.0; POINTS]; 2 * half];
+        let (c, s) = (self.longitudes.map(f64::cos), self.longitudes.map(f64::sin));
+        let (mut cos, mut sin) = ([1.0; POINTS], [0.0; POINTS]);
+        for m in 0..self.max_degree + 1 {
+            (waves[m], waves[half + m]) = (cos, sin);
+            for j in 0..POINTS {
+                (cos[j], sin[j]) = (cos[j] * c[j] - sin[j] * s[j], sin[j] * c[j] + cos[j] * s[j]);
+            }
+        }
+        waves
+    }
+}
+
+/// Per order, the sums of p_lm·c_lm over even and over odd degrees at one northern
+/// colatitude: cosine, then sine part.
+struct DegreeSums<'a> {
     basis: &'a Basis,
     function: &'a SplitFunction,
     theta: f64,
     rows: &'a mut Rows,
-    sums: &'a mut [f64],
+    even: &'a mut [f64],
+    odd: &'a mut [f64],
 }
 
-impl Kernel for RingSums<'_> {
+impl Kernel for DegreeSums<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let south = self.theta > 0.5 * PI;
-        let theta = if south { PI - self.theta } else { self.theta };
-        let (cosines, sines) = self.sums.split_at_mut(triangle::row_len(self.basis.max_degree()));
-        let (cosines, sines) = (lanes_mut(cosines), lanes_mut(sines));
-        let mut walk = self.basis.legendre.walk(Colatitude::from_radians(theta), self.rows);
+        let half = triangle::row_len(self.basis.max_degree());
+        let mut walk = self.basis.legendre.walk(Colatitude::from_radians(self.theta), self.rows);
         while let Some((l, p)) = walk.next() {
             let (c, s) = self.function.rows(l);
-            // The southern sign (−1)^(l+m): the factor of l here, that of m below.
-            let sign = if south && l % 2 == 1 { -UNSCALE } else { UNSCALE };
+            let sums = if l % 2 == 0 { &mut *self.even } else { &mut *self.odd };
+            let (cosines, sines) = sums.split_at_mut(half);
+            let (cosines, sines) = (lanes_mut(cosines), lanes_mut(sines));
             for (block, p) in lanes(p).iter().enumerate() {
                 let (c, s) = (&lanes(c)[block], &lanes(s)[block]);
                 let (mut cos, mut sin) = (cosines[block], sines[block]);
                 for i in 0..LANES {
-                    cos[i] += sign * p[i] * c[i];
-                    sin[i] += sign * p[i] * s[i];
+                    cos[i] += UNSCALE * p[i] * c[i];
+                    sin[i] += UNSCALE * p[i] * s[i];
                 }
                 (cosines[block], sines[block]) = (cos, sin);
-            }
-        }
-        if south {
-            for block in cosines.iter_mut().chain(sines) {
-                for i in (1..LANES).step_by(2) {
-                    block[i] = -block[i];
-                }
             }
         }
     }

@@ -124,6 +124,11 @@ impl Region<'_> {
         self.extent.area_km2()
     }
 
+    /// The log-density at the region's rim: higher ones are inside.
+    pub fn rim_log_density(&self) -> f64 {
+        self.threshold
+    }
+
     /// Whether a place lies in the region. The density is asked at that place.
     pub fn contains(&self, place: LatLon) -> bool {
         rank(self.survey.density, place) >= self.threshold
