@@ -246,14 +246,36 @@ impl Area {
         }
     }
 
-    /// A length such that cells of that size see the area: a circle's diameter, a box's
-    /// smaller side, the side of a square as large as the smallest polygon. Long and thin
-    /// polygons are narrower than that, slivers in careless data make it tiny.
-    pub(crate) fn narrowest_km(&self) -> f64 {
+    /// A length such that cells of that size see what of the area meets a rectangle: a
+    /// circle's diameter, a box's smaller side, the side of a square as large as the
+    /// smallest polygon there. Long and thin polygons are narrower than that.
+    pub(crate) fn narrowest_km(&self, rectangle: &Rectangle) -> f64 {
         match self {
             Area::Circle(circle) => 2.0 * circle.radius_km.min(HALF_CIRCUMFERENCE_KM / 2.0),
-            Area::Box(rectangle) => rectangle.smaller_side_km(),
-            Area::Polygons(polygons) => polygons.smallest_polygon_km2().sqrt(),
+            Area::Box(bounding_box) => bounding_box.smaller_side_km(),
+            Area::Polygons(polygons) => polygons.smallest_polygon_km2(rectangle).sqrt(),
+        }
+    }
+
+    /// About how much of a small rectangle is covered, 0 to 1.
+    pub(crate) fn share(&self, rectangle: &Rectangle) -> f64 {
+        match (self.cover(rectangle), self) {
+            (Cover::Inside, _) => 1.0,
+            (Cover::Outside, _) => 0.0,
+            (Cover::Cut, Area::Circle(circle)) => circle.share(rectangle),
+            (Cover::Cut, Area::Box(bounding_box)) => bounding_box.share(rectangle),
+            (Cover::Cut, Area::Polygons(polygons)) => {
+                const STEPS: usize = 5;
+                let at = |k: usize, from: f64, to: f64| {
+                    from + (k as f64 + 0.5) / STEPS as f64 * (to - from)
+                };
+                let inside = (0..STEPS * STEPS).filter(|k| {
+                    let latitude = at(k / STEPS, rectangle.south, rectangle.north);
+                    let longitude = at(k % STEPS, rectangle.west, rectangle.east);
+                    LatLon::new(latitude, longitude).is_ok_and(|place| polygons.contains(place))
+                });
+                inside.count() as f64 / (STEPS * STEPS) as f64
+            }
         }
     }
 
@@ -348,7 +370,8 @@ mod tests {
     fn area_narrowest_lengths() {
         let degree_km = HALF_CIRCUMFERENCE_KM / 180.0;
         let near = |area: Area, expected: f64| {
-            let ratio = area.narrowest_km() / expected;
+            let all = Rectangle { south: -90.0, west: -180.0, north: 90.0, east: 180.0 };
+            let ratio = area.narrowest_km(&all) / expected;
             assert!((ratio - 1.0).abs() < 1e-3, "{area:?}: {ratio} of the expected {expected}");
         };
         near(Area::circle(LatLon::NORTH_POLE, 50.0).unwrap(), 100.0);

@@ -105,6 +105,24 @@ impl Tiling {
         }
     }
 
+    /// The part of a cell that a point stands for, in degrees.
+    pub(crate) fn rectangle_of_point(self, id: CellId, row: usize, column: usize) -> Rectangle {
+        let Rectangle { south, west, north, east } = self.rectangle(id);
+        let edges = &Rule::get().edges;
+        Rectangle {
+            south: north - (north - south) * edges[row + 1],
+            west: west + (east - west) * edges[column],
+            north: north - (north - south) * edges[row],
+            east: west + (east - west) * edges[column + 1],
+        }
+    }
+
+    /// The deepest level of cells: about half a metre wide, and small enough for outlines to
+    /// number what is finer still.
+    pub(crate) fn deepest(self) -> u32 {
+        25 - self.base.next_power_of_two().ilog2()
+    }
+
     pub(crate) fn middle(self, id: CellId) -> UnitVector {
         let (theta, phi) = self.point(id, 0.5, 0.5);
         unit_vector(theta, phi)
@@ -127,6 +145,8 @@ pub(crate) fn place_at(theta: f64, phi: f64) -> LatLon {
 pub(crate) struct Rule {
     pub(crate) points: [f64; POINTS],
     pub(crate) weights: [f64; POINTS],
+    /// Borders between the parts of [0, 1] that the points stand for.
+    pub(crate) edges: [f64; POINTS + 1],
     /// `[k][i]`: value at point i → coefficient of the Legendre polynomial k, which has
     /// unit maximum.
     pub(crate) to_coefficients: PointValues,
@@ -156,6 +176,11 @@ impl Rule {
             (points[POINTS - 1 - index], points[index]) = (above, below);
             (weights[POINTS - 1 - index], weights[index]) = (0.5 * node.weight, 0.5 * node.weight);
         }
+        let mut edges = [0.0; POINTS + 1];
+        for i in 0..POINTS {
+            edges[i + 1] = edges[i] + weights[i];
+        }
+        edges[POINTS] = 1.0;
         let to_coefficients = std::array::from_fn(|k| {
             std::array::from_fn(|i| {
                 let value = legendre_polynomial(k, 2.0 * points[i] - 1.0);
@@ -174,6 +199,7 @@ impl Rule {
         let mut rule = Rule {
             points,
             weights,
+            edges,
             to_coefficients,
             curvatures,
             halves,

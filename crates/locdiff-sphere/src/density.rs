@@ -82,6 +82,12 @@ pub enum InvalidDensity {
     /// The density is zero all over what is left.
     #[error("nothing is left: the density is zero {0}")]
     Nowhere(&'static str),
+    /// The density has more detail than the cells that are allowed can show.
+    #[error(
+        "the density is known only to {0:.2} nats: it has too much detail. Take a larger area, \
+         simpler polygons or a wider kernel"
+    )]
+    Unresolved(f64),
     /// A place is none.
     #[error(transparent)]
     Place(#[from] InvalidPlace),
@@ -227,6 +233,7 @@ impl Density {
         match self {
             Density::Restriction(density) => density.allows(place),
             Density::Product(density) => density.factors().all(|(_, factor)| factor.allows(place)),
+            Density::Mixture(density) => density.parts().any(|(_, part)| part.allows(place)),
             _ => true,
         }
     }
@@ -271,7 +278,7 @@ struct Shifted<'a> {
 }
 
 impl Sheets for Shifted<'_> {
-    fn must_split(&mut self, id: CellId) -> bool {
+    fn must_split(&mut self, id: CellId) -> Option<f64> {
         self.sheets.must_split(id)
     }
 
@@ -283,6 +290,12 @@ impl Sheets for Shifted<'_> {
         sheet.summit -= self.log_normaliser;
         sheet
     }
+}
+
+/// Refuses a mesh whose error would make probabilities meaningless.
+fn resolved(mesh: &Mesh) -> Result<(), InvalidDensity> {
+    // Also if it is not a number.
+    if mesh.error < 0.1 { Ok(()) } else { Err(InvalidDensity::Unresolved(mesh.error)) }
 }
 
 /// log Σ exp of two or more numbers, without overflow.

@@ -16,6 +16,7 @@
 //! `experiments/density-conformance` compare with independent integrals.
 
 use std::collections::{BinaryHeap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::OnceLock;
 
 use crate::cells::{CellId, POINTS, PointValues, Rule, Tiling};
@@ -34,50 +35,107 @@ const RESOLVED_CURVATURE: f64 = 16.0;
 /// curvature 1 rises between two points. Four times that, for what isn't a parabola.
 const RISE_PER_CURVATURE: f64 = 4.0 * 0.5 * 0.0917 * 0.0917;
 /// No more cells than this beyond the coarsest ones.
-const MOST_SPLIT_CELLS: usize = 60_000;
-/// Sides of 180° / base / 2^20: below a metre.
-const DEEPEST: u32 = 20;
+const MOST_SPLIT_CELLS: usize = 100_000;
 
 /// g on a cell.
 #[derive(Debug, Clone)]
 pub(crate) struct Sheet {
     /// g at the points; −∞ where exp g is zero.
     pub(crate) values: PointValues,
-    /// One bit per point, `8·row + column`: whether exp g counts there.
-    pub(crate) inside: u64,
-    /// Whether a border may run through the cell, beyond which exp g is zero at once.
-    pub(crate) cut: bool,
+    /// Where exp g counts.
+    pub(crate) coverage: Coverage,
     /// How high g could rise between the points; −∞ if the points show all.
     pub(crate) summit: f64,
+}
+
+/// How much of a cell counts. Beyond the border of an area exp g is zero at once.
+#[derive(Debug, Clone)]
+pub(crate) enum Coverage {
+    /// All of it.
+    Full,
+    /// Nothing.
+    Nothing,
+    /// A border runs through the cell: how much counts of what each point stands for.
+    Partial(Box<PointValues>),
+    /// Borders run through it whose parts the values have already.
+    Mixed,
+}
+
+impl Coverage {
+    /// What both leave.
+    pub(crate) fn and(&self, other: &Coverage) -> Coverage {
+        match (self, other) {
+            (Coverage::Nothing, _) | (_, Coverage::Nothing) => Coverage::Nothing,
+            (Coverage::Full, some) | (some, Coverage::Full) => some.clone(),
+            (Coverage::Mixed, some) | (some, Coverage::Mixed) => some.clone(),
+            (Coverage::Partial(a), Coverage::Partial(b)) => {
+                let both = |i: usize, j: usize| a[i][j] * b[i][j];
+                Coverage::Partial(Box::new(std::array::from_fn(|i| {
+                    std::array::from_fn(|j| both(i, j))
+                })))
+            }
+        }
+    }
 }
 
 impl Sheet {
     /// All points count and show all that there is.
     pub(crate) fn open(values: PointValues) -> Sheet {
-        Sheet { values, inside: u64::MAX, cut: false, summit: f64::NEG_INFINITY }
+        Sheet { values, coverage: Coverage::Full, summit: f64::NEG_INFINITY }
     }
 
     /// All points count; what could hide between them is read off their second differences.
     pub(crate) fn with_summit(values: PointValues) -> Sheet {
         let summit = vectorised(Summit { values: &values });
-        Sheet { values, inside: u64::MAX, cut: false, summit }
+        Sheet { values, coverage: Coverage::Full, summit }
     }
 
-    /// g at a point, −∞ where it doesn't count.
+    /// Nothing is here.
+    pub(crate) fn nothing() -> Sheet {
+        let values = [[f64::NEG_INFINITY; POINTS]; POINTS];
+        Sheet { values, coverage: Coverage::Nothing, summit: f64::NEG_INFINITY }
+    }
+
+    /// Whether a border may run through the cell.
+    pub(crate) fn is_cut(&self) -> bool {
+        matches!(self.coverage, Coverage::Partial(_) | Coverage::Mixed)
+    }
+
+    /// How much counts of what a point stands for, 0 to 1.
+    #[inline(always)]
+    pub(crate) fn share(&self, i: usize, j: usize) -> f64 {
+        match &self.coverage {
+            Coverage::Full | Coverage::Mixed => 1.0,
+            Coverage::Nothing => 0.0,
+            Coverage::Partial(shares) => shares[i][j],
+        }
+    }
+
+    /// g at a point with the part that counts: −∞ where nothing does.
     pub(crate) fn value_inside(&self, i: usize, j: usize) -> f64 {
-        let counts = self.inside >> (POINTS * i + j) & 1 == 1;
-        if counts { self.values[i][j] } else { f64::NEG_INFINITY }
+        match &self.coverage {
+            Coverage::Full | Coverage::Mixed => self.values[i][j],
+            Coverage::Nothing => f64::NEG_INFINITY,
+            Coverage::Partial(shares) => self.values[i][j] + shares[i][j].ln(),
+        }
     }
 
     /// The highest point that counts.
     pub(crate) fn highest(&self) -> f64 {
-        let values = self.values.as_flattened();
-        if self.inside == u64::MAX {
-            return values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        match &self.coverage {
+            Coverage::Full | Coverage::Mixed => highest(&self.values),
+            Coverage::Nothing => f64::NEG_INFINITY,
+            Coverage::Partial(shares) => {
+                let points = self.values.as_flattened().iter().zip(shares.as_flattened());
+                let inside = points.filter(|(_, share)| **share > 0.0);
+                inside.fold(f64::NEG_INFINITY, |highest, (value, _)| highest.max(*value))
+            }
         }
-        let inside = values.iter().enumerate().filter(|(k, _)| self.inside >> k & 1 == 1);
-        inside.fold(f64::NEG_INFINITY, |highest, (_, value)| highest.max(*value))
     }
+}
+
+fn highest(values: &PointValues) -> f64 {
+    values.as_flattened().iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
 /// A function g that is asked for cell by cell.
@@ -92,9 +150,10 @@ pub(crate) trait Surface {
 pub(crate) trait Sheets {
     fn sheet(&mut self, id: CellId) -> Sheet;
 
-    /// Whether a cell is too wide for its points to be worth asking.
-    fn must_split(&mut self, _id: CellId) -> bool {
-        false
+    /// Whether a cell is too wide for its points to be worth asking, and if so how much
+    /// probability is at stake: if there are too many such cells, the weightiest go first.
+    fn must_split(&mut self, _id: CellId) -> Option<f64> {
+        None
     }
 }
 
@@ -115,7 +174,7 @@ pub(crate) struct Mesh {
     pub(crate) tiling: Tiling,
     pub(crate) leaves: Vec<Leaf>,
     /// The leaves by cell, made when a leaf is looked for.
-    numbers: OnceLock<HashMap<CellId, usize>>,
+    numbers: OnceLock<HashMap<CellId, usize, CellHasher>>,
     /// log ∫ exp g.
     pub(crate) log_integral: f64,
     /// Estimated error of `log_integral` in nats.
@@ -135,16 +194,41 @@ impl Mesh {
 
     /// The leaf that holds a point.
     pub(crate) fn leaf_at(&self, theta: f64, phi: f64) -> &Leaf {
-        &self.leaves[self.number_at(theta, phi)]
+        &self.leaves[self.number_at(theta, phi, 0)]
     }
 
-    pub(crate) fn number_at(&self, theta: f64, phi: f64) -> usize {
-        let numbers = self.numbers.get_or_init(|| {
-            self.leaves.iter().enumerate().map(|(k, leaf)| (leaf.id, k)).collect()
-        });
-        (0..=DEEPEST)
+    /// The number of the leaf that holds a point, which is looked for first at a level.
+    pub(crate) fn number_at(&self, theta: f64, phi: f64, level: u32) -> usize {
+        let numbers = self
+            .numbers
+            .get_or_init(|| self.leaves.iter().enumerate().map(|(k, leaf)| (leaf.id, k)).collect());
+        let deepest = self.tiling.deepest();
+        let levels = (0..=deepest).flat_map(|k| [level.checked_sub(k), level.checked_add(k)]);
+        levels
+            .flatten()
+            .filter(|level| *level <= deepest)
             .find_map(|level| numbers.get(&self.tiling.cell_at(level, theta, phi)).copied())
             .expect("leaves cover the sphere")
+    }
+}
+
+/// Cells need no protection against an attacker who chooses them.
+type CellHasher = BuildHasherDefault<CellHash>;
+
+#[derive(Default)]
+struct CellHash(u64);
+
+impl Hasher for CellHash {
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 29)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
     }
 }
 
@@ -157,6 +241,14 @@ struct Builder<'a> {
     highest: f64,
     /// What might still hide, in units of exp(highest).
     hidden: f64,
+    /// Probability in cells that are too wide, but could not be cut for their number.
+    at_stake: f64,
+}
+
+/// A cell to be cut before it is looked at, the weightiest first.
+struct Heavy {
+    weight: f64,
+    id: CellId,
 }
 
 /// A leaf to be cut, the most urgent first.
@@ -167,16 +259,31 @@ struct Urgent {
 
 impl<'a> Builder<'a> {
     fn start(mut sheets: Box<dyn Sheets + 'a>, tiling: Tiling) -> Option<Builder<'a>> {
-        let mut waiting: Vec<CellId> = tiling.base_cells().collect();
-        let most_leaves = waiting.len() + MOST_SPLIT_CELLS;
-        let mut leaves = Vec::with_capacity(waiting.len());
-        while let Some(id) = waiting.pop() {
-            let room = leaves.len() + waiting.len() < most_leaves && id.level < DEEPEST;
-            if room && sheets.must_split(id) {
-                waiting.extend(id.children());
-            } else {
-                leaves.push(Leaf { id, sheet: sheets.sheet(id), mass: 0.0, error: 0.0 });
+        let (mut ids, mut waiting) = (Vec::new(), BinaryHeap::new());
+        for id in tiling.base_cells() {
+            match sheets.must_split(id) {
+                None => ids.push(id),
+                Some(weight) => waiting.push(Heavy { weight, id }),
             }
+        }
+        let most_leaves = ids.len() + waiting.len() + MOST_SPLIT_CELLS;
+        let mut at_stake = 0.0;
+        while let Some(Heavy { weight, id }) = waiting.pop() {
+            if ids.len() + waiting.len() + 4 > most_leaves || id.level >= tiling.deepest() {
+                at_stake += weight;
+                ids.push(id);
+                continue;
+            }
+            for id in id.children() {
+                match sheets.must_split(id) {
+                    None => ids.push(id),
+                    Some(weight) => waiting.push(Heavy { weight, id }),
+                }
+            }
+        }
+        let mut leaves: Vec<Leaf> = Vec::with_capacity(ids.len());
+        for id in ids {
+            leaves.push(Leaf { id, sheet: sheets.sheet(id), mass: 0.0, error: 0.0 });
         }
         let highest = leaves.iter().map(|leaf| leaf.sheet.highest());
         let highest = highest.fold(f64::NEG_INFINITY, f64::max);
@@ -187,6 +294,7 @@ impl<'a> Builder<'a> {
             most_leaves,
             highest,
             hidden: 0.0,
+            at_stake,
         })
     }
 
@@ -214,7 +322,7 @@ impl<'a> Builder<'a> {
                 break;
             }
             let id = self.leaves[leaf].id;
-            if self.leaves.len() + 3 > self.most_leaves || id.level >= DEEPEST {
+            if self.leaves.len() + 3 > self.most_leaves || id.level >= self.tiling.deepest() {
                 self.hidden += self.tiling.area(id) * (urgency - self.highest).exp();
                 continue;
             }
@@ -249,7 +357,7 @@ impl<'a> Builder<'a> {
             .collect();
         while !sums.is_small(total) && self.leaves.len() + 3 <= self.most_leaves {
             let Some(Urgent { leaf, .. }) = heap.pop() else { break };
-            if self.leaves[leaf].id.level >= DEEPEST {
+            if self.leaves[leaf].id.level >= self.tiling.deepest() {
                 continue;
             }
             sums.remove(&self.leaves[leaf]);
@@ -270,7 +378,7 @@ impl<'a> Builder<'a> {
         let total: f64 = self.leaves.iter().map(|leaf| leaf.mass).sum();
         let log_integral = total.ln() + self.highest;
         let rounding = 1e-13 * (1.0 + self.highest.abs());
-        let error = (sums.total() + self.hidden) / total + rounding;
+        let error = (sums.total() + self.hidden) / total + self.at_stake + rounding;
         for leaf in &mut self.leaves {
             leaf.mass /= total;
             leaf.error /= total;
@@ -293,7 +401,7 @@ struct ErrorSums {
 
 impl ErrorSums {
     fn add(&mut self, leaf: &Leaf) {
-        if leaf.sheet.cut {
+        if leaf.sheet.is_cut() {
             self.cut += leaf.error;
             self.cut_squares += leaf.error * leaf.error;
         } else {
@@ -302,7 +410,7 @@ impl ErrorSums {
     }
 
     fn remove(&mut self, leaf: &Leaf) {
-        if leaf.sheet.cut {
+        if leaf.sheet.is_cut() {
             self.cut -= leaf.error;
             self.cut_squares -= leaf.error * leaf.error;
         } else {
@@ -330,11 +438,8 @@ impl ErrorSums {
 fn integrate(tiling: Tiling, leaf: &mut Leaf, reference: f64, sines: &mut Sines) {
     let area = tiling.width(leaf.id.level).powi(2);
     // Beyond the border of a cut cell there may be more than at its points inside.
-    let highest = if leaf.sheet.cut {
-        leaf.sheet.values.as_flattened().iter().copied().fold(f64::NEG_INFINITY, f64::max)
-    } else {
-        leaf.sheet.highest()
-    };
+    let highest =
+        if leaf.sheet.is_cut() { highest(&leaf.sheet.values) } else { leaf.sheet.highest() };
     if highest < reference - NEGLIGIBLE_NATS - 5.0 {
         leaf.mass = 0.0;
         leaf.error = area * (highest - reference).exp();
@@ -343,9 +448,10 @@ fn integrate(tiling: Tiling, leaf: &mut Leaf, reference: f64, sines: &mut Sines)
     let sines = sines.of(leaf.id);
     let summary = vectorised(Integrate { sheet: &leaf.sheet, sines, reference });
     leaf.mass = summary.mean * area;
-    leaf.error = if leaf.sheet.cut {
-        // A border cuts the cell: which points it leaves is a matter of chance.
-        0.1 * summary.largest * area
+    leaf.error = if leaf.sheet.is_cut() {
+        // A border cuts the cell: how much of a point's part it leaves is known to a few
+        // percent of the cell.
+        0.05 * summary.largest * area
     } else {
         // With 8 points a coefficient of degree 16 is the first to be missed. Coefficients
         // fall at least geometrically, so it is about the square of the eighth.
@@ -400,9 +506,19 @@ impl Kernel for Integrate<'_> {
             for j in 0..POINTS {
                 density[i][j] = self.sines[i] * (self.sheet.values[i][j] - self.reference).exp();
                 largest = largest.max(density[i][j]);
-                let counts = (self.sheet.inside >> (POINTS * i + j) & 1) as f64;
-                mean += counts * rule.weights[i] * rule.weights[j] * density[i][j];
+                mean += rule.weights[i] * rule.weights[j] * density[i][j];
             }
+        }
+        if let Coverage::Partial(shares) = &self.sheet.coverage {
+            mean = 0.0;
+            for i in 0..POINTS {
+                for j in 0..POINTS {
+                    mean += shares[i][j] * rule.weights[i] * rule.weights[j] * density[i][j];
+                }
+            }
+        }
+        if self.sheet.is_cut() {
+            return Summary { mean, largest, tail: 1.0 };
         }
         let down = tail(&multiply(&rule.to_coefficients, &density));
         let mut transposed = [[0.0; POINTS]; POINTS];
@@ -482,6 +598,24 @@ impl Kernel for Summit<'_> {
             return f64::NEG_INFINITY;
         }
         largest(highest) + RISE_PER_CURVATURE * (down + right)
+    }
+}
+
+impl PartialEq for Heavy {
+    fn eq(&self, other: &Heavy) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+impl Eq for Heavy {}
+impl Ord for Heavy {
+    fn cmp(&self, other: &Heavy) -> std::cmp::Ordering {
+        let place = |id: CellId| (id.level, id.ring, id.sector);
+        self.weight.total_cmp(&other.weight).then(place(other.id).cmp(&place(self.id)))
+    }
+}
+impl PartialOrd for Heavy {
+    fn partial_cmp(&self, other: &Heavy) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
     }
 }
 

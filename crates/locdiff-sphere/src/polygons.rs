@@ -53,6 +53,8 @@ pub struct MultiPolygon {
     edges: EdgeIndex,
     /// The area of each polygon, without its holes.
     areas_km2: Vec<f64>,
+    /// Longitudes and latitudes that each polygon lies between.
+    boxes: Vec<([f64; 2], [f64; 2])>,
 }
 
 impl MultiPolygon {
@@ -88,7 +90,8 @@ impl MultiPolygon {
     pub(crate) fn from_valid(coordinates: Vec<Vec<Vec<[f64; 2]>>>) -> MultiPolygon {
         let edges = EdgeIndex::new(&coordinates);
         let areas_km2 = coordinates.iter().map(|rings| polygon_area_km2(rings)).collect();
-        MultiPolygon { coordinates, edges, areas_km2 }
+        let boxes = coordinates.iter().map(|rings| extent(&rings[0])).collect();
+        MultiPolygon { coordinates, edges, areas_km2, boxes }
     }
 
     /// Whether the place is inside the exterior of a polygon and not in its holes.
@@ -115,19 +118,39 @@ impl MultiPolygon {
     ///
     /// Coordinates are rounded to six decimals (11 cm); what is smaller collapses.
     pub fn to_geojson(&self) -> String {
-        let ring =
-            |points: &Ring| list(points, |[x, y]| format!("[{},{}]", number(*x), number(*y)));
-        let polygon = |rings: &Vec<Ring>| list(rings, ring);
-        let (kind, coordinates) = match &self.coordinates[..] {
-            [single] => ("Polygon", polygon(single)),
-            several => ("MultiPolygon", list(several, polygon)),
+        // Points that the rounding makes equal are written once, rings that it takes away
+        // not at all.
+        let ring = |points: &Ring| {
+            let mut points: Vec<String> =
+                points.iter().map(|[x, y]| format!("[{},{}]", number(*x), number(*y))).collect();
+            points.dedup();
+            (points.len() >= 4).then(|| format!("[{}]", points.join(",")))
+        };
+        let polygon = |rings: &Vec<Ring>| {
+            let exterior = ring(&rings[0])?;
+            let holes = rings[1..].iter().filter_map(ring);
+            let rings: Vec<String> = std::iter::once(exterior).chain(holes).collect();
+            Some(format!("[{}]", rings.join(",")))
+        };
+        let polygons: Vec<String> = self.coordinates.iter().filter_map(polygon).collect();
+        let (kind, coordinates) = match &polygons[..] {
+            [single] => ("Polygon", single.clone()),
+            several => ("MultiPolygon", format!("[{}]", several.join(","))),
         };
         format!(r#"{{"type":"{kind}","coordinates":{coordinates}}}"#)
     }
 
-    /// The area of the smallest polygon, in square kilometres.
-    pub(crate) fn smallest_polygon_km2(&self) -> f64 {
-        self.areas_km2.iter().copied().fold(f64::INFINITY, f64::min)
+    /// The area of the smallest polygon whose box meets a rectangle, in square kilometres.
+    pub(crate) fn smallest_polygon_km2(&self, rectangle: &Rectangle) -> f64 {
+        let meets = |boxes: &([f64; 2], [f64; 2])| {
+            let ([west, east], [south, north]) = *boxes;
+            let turned = |turn: f64| rectangle.west + turn < east && rectangle.east + turn > west;
+            rectangle.south < north
+                && rectangle.north > south
+                && [-360.0, 0.0, 360.0].into_iter().any(turned)
+        };
+        let polygons = self.areas_km2.iter().zip(&self.boxes).filter(|(_, boxes)| meets(boxes));
+        polygons.fold(f64::INFINITY, |smallest, (area, _)| smallest.min(*area))
     }
 
     /// How the polygons cover the interior of a rectangle. A rectangle that lies on both
@@ -221,11 +244,6 @@ fn edge_integrals(ring: &[[f64; 2]]) -> impl Iterator<Item = f64> {
         let flattening = if half == 0.0 { 1.0 } else { half.sin() / half };
         (x1 - x0).to_radians() * sin_middle * flattening
     })
-}
-
-/// A JSON array of what `write` makes of the items.
-fn list<T>(items: &[T], write: impl Fn(&T) -> String) -> String {
-    format!("[{}]", items.iter().map(write).collect::<Vec<_>>().join(","))
 }
 
 /// A number in JSON without needless zeros.

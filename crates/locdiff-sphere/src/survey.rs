@@ -6,7 +6,7 @@ mod patch;
 mod region;
 mod samples;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub use basins::{Mode, Modes};
 pub use decisions::Decision;
@@ -14,7 +14,7 @@ pub use region::Region;
 
 use crate::area::{Area, Cover};
 use crate::cells::{CellId, POINTS, PointValues, Rule, Tiling, place_at};
-use crate::mesh::{Leaf, Mesh, Surface};
+use crate::mesh::{Coverage, Leaf, Mesh, Sheet, Sheets, Surface};
 use crate::{Density, EARTH_RADIUS_KM, LatLon, UnitVector};
 use patch::{Patch, Point};
 
@@ -28,6 +28,8 @@ pub struct Survey<'a> {
     mesh: Arc<Mesh>,
     /// The lowest and highest log-density at each leaf's points.
     ranges: Arc<[Range]>,
+    /// The modes of the usual prominence, once they were asked for.
+    modes: OnceLock<Modes>,
 }
 
 /// A part of the sphere: its probability, and its area in steradians.
@@ -54,7 +56,7 @@ const DEEPEST_PATCH: u32 = 8;
 impl<'a> Survey<'a> {
     pub(crate) fn new(density: &'a Density, mesh: Arc<Mesh>) -> Survey<'a> {
         let ranges = mesh.leaves.iter().map(|leaf| Range::of(&leaf.sheet.values)).collect();
-        Survey { density, mesh, ranges }
+        Survey { density, mesh, ranges, modes: OnceLock::new() }
     }
 
     /// The density that was measured.
@@ -70,10 +72,9 @@ impl<'a> Survey<'a> {
     /// The log-density at a place, by interpolation between the cells' points: for pictures.
     /// Where there is hardly any probability it is coarse.
     pub fn interpolated_log_density(&self, place: LatLon) -> f64 {
-        let theta = (90.0 - place.latitude()).to_radians();
-        let phi = place.longitude().to_radians();
+        let (theta, phi) = angles(place);
         let leaf = self.mesh.leaf_at(theta, phi);
-        if leaf.sheet.cut && !self.density.allows(place) {
+        if leaf.sheet.is_cut() && !self.density.allows(place) {
             return f64::NEG_INFINITY;
         }
         Patch::of(leaf, self.mesh.tiling).log_density_at(theta, phi)
@@ -85,20 +86,38 @@ impl<'a> Survey<'a> {
     }
 
     /// The Kullback-Leibler divergence of this density from another, KL(this ‖ other), in
-    /// nats. Infinite if this one has probability where the other has none.
+    /// nats. Infinite if this one has probability where the other has none; rounding may
+    /// take it a hair below zero.
     pub fn divergence_from(&self, other: &Density) -> f64 {
-        let mut sheets = other.sheets(self.mesh.tiling);
+        // On cells that are fine enough for both.
+        let joint = Mesh::build(&Joint { density: self.density, other });
+        let mesh = joint.as_ref().unwrap_or(&self.mesh);
+        let mut sheets = other.sheets(mesh.tiling);
         let mut sum = 0.0;
-        for leaf in self.leaves_with_mass() {
+        for leaf in mesh.leaves.iter().filter(|leaf| leaf.mass > 0.0) {
             let there = sheets.sheet(leaf.id);
-            let parts = self.node_masses(leaf);
+            let parts = node_masses(mesh.tiling, leaf);
             for (k, mass) in parts.as_flattened().iter().enumerate().filter(|(_, m)| **m > 0.0) {
                 let (i, j) = (k / POINTS, k % POINTS);
-                sum += mass * (leaf.sheet.values[i][j] - there.value_inside(i, j));
+                // Half a point's part is no half of its density.
+                let theirs =
+                    if there.share(i, j) > 0.0 { there.values[i][j] } else { f64::NEG_INFINITY };
+                sum += mass * (leaf.sheet.values[i][j] - theirs);
             }
         }
-        // Rounding and the normalisers' errors may take it below zero.
-        sum.max(0.0)
+        sum
+    }
+
+    /// Estimated error of what the survey says of probabilities, as a part of them: that of
+    /// the density's normaliser, and what its cells may have missed.
+    pub fn error(&self) -> f64 {
+        match self.density {
+            // These are normalised without an integral, so that the integral is a check.
+            Density::PointMasses(_) | Density::Mixture(_) => {
+                self.mesh.error.max(self.mesh.log_integral.abs()) + self.density.normaliser_error()
+            }
+            _ => self.density.normaliser_error(),
+        }
     }
 
     /// The probability of an area.
@@ -114,12 +133,15 @@ impl<'a> Survey<'a> {
         let area = Area::circle(centre, radius_km).expect("the radius is a positive number");
         let border = AreaBorder { tiling: self.mesh.tiling, area: &area };
         let (middle, radius) = (UnitVector::from(centre), radius_km / EARTH_RADIUS_KM);
+        if radius < 0.25 * self.width_at(centre) {
+            return self.probability_of_spot(centre, radius);
+        }
         let mut mass = 0.0;
         for leaf in self.leaves_with_mass() {
             // Most cells are surely in or out; only the others are worth an exact look.
             let angle = self.mesh.tiling.middle(leaf.id).angle_to(middle);
             let reach = self.mesh.tiling.reach(leaf.id);
-            if angle + reach <= radius && !leaf.sheet.cut {
+            if angle + reach <= radius && !leaf.sheet.is_cut() {
                 mass += leaf.mass;
             } else if angle - reach < radius {
                 let cover = area.cover(&self.mesh.tiling.rectangle(leaf.id));
@@ -127,6 +149,30 @@ impl<'a> Survey<'a> {
             }
         }
         mass
+    }
+
+    /// The width of the cell at a place, in radians on the ground.
+    fn width_at(&self, place: LatLon) -> f64 {
+        let (theta, phi) = angles(place);
+        let leaf = self.mesh.leaf_at(theta, phi);
+        self.mesh.tiling.width(leaf.id.level) * theta.sin().max(0.1)
+    }
+
+    /// The probability of a circle that is small against the cells: a spiral of places where
+    /// the density itself is asked.
+    fn probability_of_spot(&self, centre: LatLon, radius: f64) -> f64 {
+        const COUNT: usize = 200;
+        let golden_turn = 360.0 * 0.381_966_011_250_105;
+        let sum: f64 = (0..COUNT)
+            .map(|k| {
+                // Equal areas, as far as the circle is flat.
+                let angle = radius * ((k as f64 + 0.5) / COUNT as f64).sqrt();
+                let place = centre.destination(golden_turn * k as f64, angle * EARTH_RADIUS_KM);
+                self.density.log_density(place).exp()
+            })
+            .sum();
+        let area = 4.0 * std::f64::consts::PI * (0.5 * radius).sin().powi(2);
+        (sum / COUNT as f64 * area).min(1.0)
     }
 
     /// The mean of a function of colatitude, longitude (radians) and log-density.
@@ -152,16 +198,8 @@ impl<'a> Survey<'a> {
     }
 
     /// What each point of a leaf stands for; together the leaf's mass.
-    fn node_masses(&self, leaf: &Leaf) -> [[f64; POINTS]; POINTS] {
-        let rule = Rule::get();
-        let area = self.mesh.tiling.width(leaf.id.level).powi(2);
-        std::array::from_fn(|i| {
-            let sin = self.mesh.tiling.point(leaf.id, rule.points[i], 0.0).0.sin();
-            std::array::from_fn(|j| {
-                let value = leaf.sheet.value_inside(i, j);
-                area * sin * rule.weights[i] * rule.weights[j] * value.exp()
-            })
-        })
+    fn node_masses(&self, leaf: &Leaf) -> PointValues {
+        node_masses(self.mesh.tiling, leaf)
     }
 
     /// Probability and area of what lies inside a border.
@@ -175,11 +213,11 @@ impl<'a> Survey<'a> {
 
     fn extent_of_leaf(&self, leaf: &Leaf, cover: Cover, border: &impl Border) -> Extent {
         // Nothing of a restricted density lies outside of its area.
-        let nothing = leaf.sheet.inside == 0 && !leaf.sheet.cut;
+        let nothing = matches!(leaf.sheet.coverage, Coverage::Nothing);
         if nothing || cover == Cover::Outside {
             return Extent::default();
         }
-        if cover == Cover::Inside && !leaf.sheet.cut {
+        if cover == Cover::Inside && !leaf.sheet.is_cut() {
             return Extent { mass: leaf.mass, area: self.mesh.tiling.area(leaf.id) };
         }
         let patch = Patch::of(leaf, self.mesh.tiling);
@@ -230,6 +268,11 @@ impl<'a> Survey<'a> {
     }
 }
 
+/// Colatitude and longitude in radians.
+fn angles(place: LatLon) -> (f64, f64) {
+    ((90.0 - place.latitude()).to_radians(), place.longitude().to_radians())
+}
+
 /// The lowest and highest log-density at some points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Range {
@@ -244,6 +287,52 @@ impl Range {
             (lowest, highest) = (lowest.min(*value), highest.max(*value));
         }
         Range { lowest, highest }
+    }
+}
+
+fn node_masses(tiling: Tiling, leaf: &Leaf) -> PointValues {
+    let rule = Rule::get();
+    let area = tiling.width(leaf.id.level).powi(2);
+    std::array::from_fn(|i| {
+        let sin = tiling.point(leaf.id, rule.points[i], 0.0).0.sin();
+        std::array::from_fn(|j| {
+            let density = leaf.sheet.share(i, j) * leaf.sheet.values[i][j].exp();
+            area * sin * rule.weights[i] * rule.weights[j] * density
+        })
+    })
+}
+
+/// A density on cells that another's detail asks for as well.
+struct Joint<'a> {
+    density: &'a Density,
+    other: &'a Density,
+}
+
+impl Surface for Joint<'_> {
+    fn base(&self) -> u32 {
+        self.density.base().max(self.other.base())
+    }
+
+    fn sheets(&self, tiling: Tiling) -> Box<dyn Sheets + '_> {
+        Box::new(JointSheets {
+            density: self.density.sheets(tiling),
+            other: self.other.sheets(tiling),
+        })
+    }
+}
+
+struct JointSheets<'a> {
+    density: Box<dyn Sheets + 'a>,
+    other: Box<dyn Sheets + 'a>,
+}
+
+impl Sheets for JointSheets<'_> {
+    fn must_split(&mut self, id: CellId) -> Option<f64> {
+        self.density.must_split(id).or_else(|| self.other.must_split(id))
+    }
+
+    fn sheet(&mut self, id: CellId) -> Sheet {
+        self.density.sheet(id)
     }
 }
 
@@ -268,7 +357,8 @@ impl Border for AreaBorder<'_> {
         self.area.cover(&self.tiling.rectangle(id))
     }
 
-    fn share(&self, _patch: &Patch, point: &Point) -> f64 {
-        f64::from(self.area.contains(place_at(point.theta, point.phi)))
+    fn share(&self, patch: &Patch, point: &Point) -> f64 {
+        let (row, column) = point.index;
+        self.area.share(&self.tiling.rectangle_of_point(patch.id, row, column))
     }
 }

@@ -151,15 +151,17 @@ fn a_single_spread_point_is_a_von_mises_fisher_density() {
         for distance_km in [0.0, 0.3 * width_km, width_km, 4.0 * width_km] {
             let there = middle.destination(77.0, distance_km);
             let cosine = (distance_km / EARTH_RADIUS_KM).cos();
-            let expected = k * (cosine - 1.0) + log_constant;
+            // With a millionth of the uniform density.
+            let kernel = (k * (cosine - 1.0) + log_constant).exp();
+            let expected = ((1.0 - 1e-6) * kernel + 1e-6 / (4.0 * PI)).ln();
             let error = (density.log_density(there) - expected).abs();
-            assert!(error < 1e-9 * (1.0 + expected.abs()) + 1e-6, "{width_km} km: {error}");
+            assert!(error < 1e-6, "{width_km} km: {error}");
         }
         // Entropy 1 − κ(coth κ − 1) − log constant, and P(angle ≤ a) in closed form.
         let survey = density.survey();
         let coth_minus_one = 2.0 * (-2.0 * k).exp() / (1.0 - (-2.0 * k).exp());
         let entropy = 1.0 - k * coth_minus_one - log_constant;
-        assert!((survey.entropy_nats() - entropy).abs() < 1e-4, "{width_km} km");
+        assert!((survey.entropy_nats() - entropy).abs() < 1e-3, "{width_km} km");
         let radius_km = 1.5 * width_km;
         let cosine_minus_one = -2.0 * (0.5 * radius_km / EARTH_RADIUS_KM).sin().powi(2);
         let within = -(k * cosine_minus_one).exp_m1() / (1.0 - (-2.0 * k).exp());
@@ -173,8 +175,130 @@ fn far_from_every_point_the_likelihood_is_tiny_but_honest() {
     let points = PointMasses::new(vec![place(0.0, 0.0), place(0.0, 1.0)], &[1.0, 1.0]).unwrap();
     let density = points.spread(Kernel::default());
     assert_eq!(density.kernel_km(), Some(25.0));
+    // A millionth of the uniform density is everywhere.
     let far = density.nll_nats(place(0.0, 90.0));
-    assert!(far > 10_000.0 && far.is_finite(), "{far}");
+    assert!((far - UNIFORM_NLL_NATS - 1e6_f64.ln()).abs() < 1e-6, "{far}");
+}
+
+#[test]
+fn galleries_of_thousands_lose_nothing() {
+    let mut rng = ChaCha8Rng::seed_from_u64(31);
+    for (count, width_km) in [(800, 2.0), (2000, 25.0)] {
+        let places: Vec<LatLon> = (0..count).map(|_| uniform_place(&mut rng)).collect();
+        let weights: Vec<f64> = (0..count).map(|_| rng.random_range(0.5..1.5)).collect();
+        let total: f64 = weights.iter().sum();
+        let points = PointMasses::new(places.clone(), &weights).unwrap();
+        let density = points.spread(Kernel::new(width_km).unwrap());
+        let survey = density.survey();
+        assert!(survey.error() < 2e-3, "{count} points: {}", survey.error());
+        // Half of the Earth holds what its points weigh.
+        let north: f64 = places
+            .iter()
+            .zip(&weights)
+            .filter(|(p, _)| p.latitude() > 0.0)
+            .map(|(_, w)| w / total)
+            .sum();
+        let hemisphere = Area::bounding_box(0.0, -180.0, 90.0, 180.0).unwrap();
+        assert!((survey.probability_in(&hemisphere) - north).abs() < 3e-3, "{count}");
+        for (centre, _) in places.iter().zip(&weights).take(40) {
+            let radius_km = 6.0 * width_km;
+            let near = places
+                .iter()
+                .zip(&weights)
+                .filter(|(p, _)| p.distance_km(*centre) < 1e-9 + 1.5 * width_km);
+            let least: f64 = near.map(|(_, w)| w / total).sum();
+            let found = survey.probability_within(*centre, radius_km);
+            assert!(found > 0.98 * least, "{count}: {found} of {least}");
+        }
+    }
+}
+
+#[test]
+fn contradicting_points_still_multiply() {
+    let spread = |longitude: f64| {
+        PointMasses::new(vec![place(0.0, longitude)], &[1.0]).unwrap().spread(Kernel::default())
+    };
+    for apart in [2.0, 4.0, 6.0, 90.0] {
+        let product = Density::product(vec![(1.0, spread(0.0)), (1.0, spread(apart))]).unwrap();
+        assert!(product.normaliser_error() < 0.01, "{apart}°: {}", product.normaliser_error());
+        assert!((grid_mean(&product, 900, |_, _| 1.0) - 1.0).abs() < 0.05, "{apart}°");
+    }
+}
+
+#[test]
+fn weights_of_zero_and_exponents_of_zero_do_no_harm() {
+    let points =
+        PointMasses::from_logits(vec![place(0.0, 0.0), place(0.0, 3.0)], &[0.0, -800.0]).unwrap();
+    let density = points.spread(Kernel::default());
+    assert!(density.nll_nats(place(0.0, 3.0)) < 17.0);
+    let exponential = Density::exponential(&peaks(7, &[(0.4, place(0.0, 0.0))]));
+    let linear = Density::linear(&Coefficients::of(place(0.0, 90.0), 5));
+    let product = Density::product(vec![(1.0, exponential.clone()), (0.0, linear)]).unwrap();
+    let there = place(10.0, 20.0);
+    assert!((product.log_density(there) - exponential.log_density(there)).abs() < 1e-9);
+}
+
+#[test]
+fn divergences_see_detail_that_only_the_other_density_has() {
+    // KL(uniform ‖ q) = −log 4π − mean log q, and the mean of e·Y over the sphere is zero.
+    let uniform = Density::uniform();
+    let mut rng = ChaCha8Rng::seed_from_u64(33);
+    for _ in 0..10 {
+        let sharp = Density::exponential(&Coefficients::of(uniform_place(&mut rng), 31));
+        let Density::Exponential(exponential) = &sharp else { panic!("not exponential") };
+        let constant = 1.0 / (4.0 * PI);
+        let expected = exponential.log_normaliser() - constant - UNIFORM_NLL_NATS;
+        let found = uniform.survey().divergence_from(&sharp);
+        assert!((found - expected).abs() < 1e-3, "{found}, not {expected}");
+    }
+}
+
+#[test]
+fn an_island_does_not_hide_the_mainland() {
+    let square = |west: f64, south: f64, side: f64| {
+        vec![vec![
+            [west, south],
+            [west + side, south],
+            [west + side, south + side],
+            [west, south + side],
+            [west, south],
+        ]]
+    };
+    let country = MultiPolygon::new(vec![square(-20.0, -20.0, 40.0), square(100.0, 50.0, 0.01)]);
+    let density = Density::exponential(&Coefficients::of(place(1.0, 2.0), 30));
+    let restricted = density.restricted_to(Area::polygons(country.unwrap())).unwrap();
+    let Density::Restriction(restriction) = &restricted else { panic!("not a restriction") };
+    assert!(restriction.log_probability().abs() < 1e-3, "{}", restriction.log_probability());
+}
+
+#[test]
+fn boxes_and_polar_circles_are_as_exact_as_they_say() {
+    let mut rng = ChaCha8Rng::seed_from_u64(34);
+    let uniform = Density::uniform();
+    let mut exceeded = 0;
+    for _ in 0..60 {
+        let (south, west) = (rng.random_range(-80.0..70.0), rng.random_range(-180.0..180.0));
+        let north = (south + rng.random_range(3.0..40.0_f64)).min(90.0);
+        let east: f64 = west + rng.random_range(3.0..100.0);
+        let east = if east > 180.0 { east - 360.0 } else { east };
+        let area = Area::bounding_box(south, west, north, east).unwrap();
+        let density = uniform.restricted_to(area.clone()).unwrap();
+        let Density::Restriction(restriction) = &density else { panic!("not restricted") };
+        let exact = (area.area_km2() / (4.0 * PI * EARTH_RADIUS_KM * EARTH_RADIUS_KM)).ln();
+        let error = (restriction.log_probability() - exact).abs();
+        exceeded += usize::from(error > density.normaliser_error());
+        assert!(error < 3e-3, "{area:?}: {error}");
+    }
+    assert!(exceeded <= 1, "{exceeded} of 60 errors exceed their estimate");
+    let points = PointMasses::new(vec![LatLon::NORTH_POLE], &[1.0]).unwrap();
+    let density = points.spread(Kernel::new(100.0).unwrap());
+    let survey = density.survey();
+    for radius_km in [40.0, 95.0, 130.0, 210.0] {
+        let k = (EARTH_RADIUS_KM / 100.0_f64).powi(2);
+        let exact = -(-2.0 * k * (0.5 * radius_km / EARTH_RADIUS_KM).sin().powi(2)).exp_m1();
+        let found = survey.probability_within(LatLon::NORTH_POLE, radius_km);
+        assert!((found - exact).abs() < 2e-3, "{radius_km} km: {found}, not {exact}");
+    }
 }
 
 #[test]
@@ -183,7 +307,7 @@ fn light_points_count_in_the_likelihood() {
     let points = PointMasses::new(vec![heavy, light], &[1.0, 1e-9]).unwrap();
     let density = points.spread(Kernel::default());
     let difference = density.log_density(heavy) - density.log_density(light);
-    assert!((difference - 1e9_f64.ln()).abs() < 1e-6, "{difference}");
+    assert!((difference - 1e9_f64.ln()).abs() < 0.02, "{difference}");
 }
 
 proptest! {
@@ -204,7 +328,7 @@ proptest! {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let (a, b) = (noise(9, 0.5, &mut rng), noise(9, 0.5, &mut rng));
         let (p, q) = (Density::exponential(&a), Density::exponential(&b));
-        prop_assert!(p.survey().divergence_from(&p) < 1e-6);
+        prop_assert!(p.survey().divergence_from(&p).abs() < 1e-6);
         let forward = p.survey().divergence_from(&q);
         prop_assert!(forward > 1e-3, "{forward}");
         // Against the sum over a grid.
@@ -323,7 +447,7 @@ fn a_restriction_far_from_the_mass_still_works() {
     let area = Area::circle(place(60.0, 120.0), 40.0).unwrap();
     let density = sharp.restricted_to(area.clone()).unwrap();
     let survey = density.survey();
-    assert!((survey.probability_in(&area) - 1.0).abs() < 1e-9);
+    assert!((survey.probability_in(&area) - 1.0).abs() < 0.01);
     assert!(survey.region(0.5).contains(survey.modes().modes[0].place));
     let mut rng = ChaCha8Rng::seed_from_u64(2);
     assert!(survey.sample(50, &mut rng).into_iter().all(|there| area.contains(there)));

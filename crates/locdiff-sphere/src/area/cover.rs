@@ -1,8 +1,8 @@
 //! How circles and boxes cover the cells of a quadtree in latitude and longitude.
 
 use super::{BoundingBox, Circle};
-use crate::LatLon;
 use crate::place::sin_cos_degrees;
+use crate::{EARTH_RADIUS_KM, LatLon};
 
 /// A rectangle of latitudes and longitudes in degrees, −180 ≤ west < east ≤ 180. It may
 /// touch a pole, and is about its interior: what its sides do is of no account.
@@ -25,10 +25,32 @@ pub(crate) enum Cover {
     Cut,
 }
 
+impl Rectangle {
+    /// Its middle.
+    pub(crate) fn middle(&self) -> LatLon {
+        let latitude = (0.5 * (self.south + self.north)).clamp(-90.0, 90.0);
+        LatLon::new(latitude, 0.5 * (self.west + self.east)).unwrap_or(LatLon::NORTH_POLE)
+    }
+}
+
 /// Distances are good to a nanometre; this is a micrometre.
 const MARGIN_KM: f64 = 1e-9;
 
 impl Circle {
+    /// About how much of a small rectangle that the edge cuts is inside: the edge counts as
+    /// straight there.
+    pub(super) fn share(&self, rectangle: &Rectangle) -> f64 {
+        let middle = rectangle.middle();
+        let inside_km = self.radius_km - self.centre.distance_km(middle);
+        // How far the distance varies over the rectangle.
+        let (east, north) = sin_cos_degrees(middle.bearing_to(self.centre));
+        let parallel = sin_cos_degrees(middle.latitude()).1;
+        let height = (rectangle.north - rectangle.south).to_radians();
+        let width = (rectangle.east - rectangle.west).to_radians() * parallel;
+        let variation_km = EARTH_RADIUS_KM * (height * north.abs() + width * east.abs());
+        (0.5 + inside_km / variation_km.max(MARGIN_KM)).clamp(0.0, 1.0)
+    }
+
     pub(super) fn cover(&self, rectangle: &Rectangle) -> Cover {
         if self.is_whole() || self.farthest_km(rectangle) + MARGIN_KM <= self.radius_km {
             Cover::Inside
@@ -102,6 +124,21 @@ impl Circle {
 }
 
 impl BoundingBox {
+    /// How much of a rectangle is inside, by degrees.
+    pub(super) fn share(&self, rectangle: &Rectangle) -> f64 {
+        let overlap = |a: (f64, f64), b: (f64, f64)| (a.1.min(b.1) - a.0.max(b.0)).max(0.0);
+        let latitudes = (rectangle.south, rectangle.north);
+        let longitudes = (rectangle.west, rectangle.east);
+        let [south, west, north, east] = self.sides();
+        let down = overlap((south, north), latitudes) / (latitudes.1 - latitudes.0);
+        let right = if west <= east {
+            overlap((west, east), longitudes)
+        } else {
+            overlap((west, 180.0), longitudes) + overlap((-180.0, east), longitudes)
+        };
+        down * right / (longitudes.1 - longitudes.0)
+    }
+
     pub(super) fn cover(&self, rectangle: &Rectangle) -> Cover {
         let parts = if self.west <= self.east {
             [Some((self.west, self.east)), None]

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Density, InvalidDensity, log_shares, log_sum_exp};
+use super::{Density, InvalidDensity, log_shares, log_sum_exp, resolved};
 use crate::cells::{CellId, POINTS, Tiling};
-use crate::mesh::{Mesh, Sheet, Sheets, Surface};
+use crate::mesh::{Coverage, Mesh, Sheet, Sheets, Surface};
 use crate::{Coefficients, LatLon};
 
 /// Σ w_i·q_i with weights that sum to one.
@@ -53,8 +53,13 @@ impl Mixture {
 struct MixtureSheets<'a>(Vec<(f64, Box<dyn Sheets + 'a>)>);
 
 impl Sheets for MixtureSheets<'_> {
-    fn must_split(&mut self, id: CellId) -> bool {
-        self.0.iter_mut().any(|(_, sheets)| sheets.must_split(id))
+    fn must_split(&mut self, id: CellId) -> Option<f64> {
+        // The weights of those parts that want it, together.
+        let wanted = self
+            .0
+            .iter_mut()
+            .filter_map(|(log, sheets)| sheets.must_split(id).map(|weight| weight * log.exp()));
+        wanted.reduce(|sum, weight| sum + weight)
     }
 
     fn sheet(&mut self, id: CellId) -> Sheet {
@@ -65,8 +70,13 @@ impl Sheets for MixtureSheets<'_> {
         };
         Sheet {
             values: std::array::from_fn(|i| std::array::from_fn(|j| value(i, j))),
-            inside: u64::MAX,
-            cut: parts.iter().any(|(_, sheet)| sheet.cut),
+            coverage: if parts.iter().all(|(_, s)| matches!(s.coverage, Coverage::Nothing)) {
+                Coverage::Nothing
+            } else if parts.iter().any(|(_, sheet)| sheet.is_cut()) {
+                Coverage::Mixed
+            } else {
+                Coverage::Full
+            },
             summit: log_sum_exp(parts.iter().map(|(log, sheet)| log + sheet.summit)),
         }
     }
@@ -86,6 +96,8 @@ pub(super) fn product(factors: Vec<(f64, Density)>) -> Result<Density, InvalidDe
     }
     let exponents: Vec<f64> = factors.iter().map(|(exponent, _)| *exponent).collect();
     log_shares("exponent", &exponents)?;
+    // Factors to the power of zero are 1 everywhere.
+    let factors: Vec<(f64, Density)> = factors.into_iter().filter(|(e, _)| *e > 0.0).collect();
     let exponentials: Option<Vec<_>> = factors
         .iter()
         .map(|(exponent, factor)| match factor {
@@ -106,6 +118,7 @@ pub(super) fn product(factors: Vec<(f64, Density)>) -> Result<Density, InvalidDe
     let unnormalised = Factors(&factors);
     let mesh = Mesh::build(&unnormalised)
         .ok_or(InvalidDensity::Nowhere("wherever one of the factors is"))?;
+    resolved(&mesh)?;
     Ok(Density::Product(Product { factors: factors.into(), mesh: Arc::new(mesh) }))
 }
 
@@ -150,8 +163,8 @@ fn product_sheets(factors: &[(f64, Density)], tiling: Tiling) -> Box<dyn Sheets 
 struct ProductSheets<'a>(Vec<(f64, Box<dyn Sheets + 'a>)>);
 
 impl Sheets for ProductSheets<'_> {
-    fn must_split(&mut self, id: CellId) -> bool {
-        self.0.iter_mut().any(|(_, sheets)| sheets.must_split(id))
+    fn must_split(&mut self, id: CellId) -> Option<f64> {
+        self.0.iter_mut().filter_map(|(_, sheets)| sheets.must_split(id)).max_by(f64::total_cmp)
     }
 
     fn sheet(&mut self, id: CellId) -> Sheet {
@@ -165,14 +178,19 @@ impl Sheets for ProductSheets<'_> {
                     product.values[i][j] += *exponent * sheet.values[i][j];
                 }
             }
-            product.inside &= sheet.inside;
-            product.cut |= sheet.cut;
-            if sheet.summit > f64::NEG_INFINITY {
-                rise = rise.max(0.0) + *exponent * (sheet.summit - sheet.highest());
+            product.coverage = product.coverage.and(&sheet.coverage);
+            let highest = sheet.highest();
+            if sheet.summit > highest && highest > f64::NEG_INFINITY {
+                rise = rise.max(0.0) + *exponent * (sheet.summit - highest);
             }
         }
-        product.cut &= product.inside != 0;
-        product.summit = product.highest() + rise;
+        if matches!(product.coverage, Coverage::Nothing) {
+            return Sheet::nothing();
+        }
+        let highest = product.highest();
+        if highest > f64::NEG_INFINITY {
+            product.summit = highest + rise;
+        }
         product
     }
 }

@@ -59,6 +59,7 @@ impl Integrator {
         let (function, constant) = self.without_constant(coefficients);
         let surface = Waves { basis: &self.basis, function: &function, link: Link::Exponential };
         let mesh = Mesh::build(&surface).expect("an exponential is positive");
+        assert!(mesh.log_integral.is_finite(), "coefficients are too large to integrate exp F");
         LogIntegral { value: mesh.log_integral + constant, error: mesh.error }
     }
 
@@ -70,6 +71,7 @@ impl Integrator {
         let (function, constant) = self.without_constant(coefficients);
         let surface = Waves { basis: &self.basis, function: &function, link: Link::Exponential };
         let mesh = Arc::new(Mesh::build(&surface).expect("an exponential is positive"));
+        assert!(mesh.log_integral.is_finite(), "coefficients are too large to integrate exp F");
         Density::Exponential(Exponential {
             basis: self.basis.clone(),
             coefficients: coefficients.clone(),

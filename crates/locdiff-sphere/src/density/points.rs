@@ -2,19 +2,26 @@
 //!
 //! Points have no density, so no regions, modes or likelihood. All of that exists after an
 //! explicit choice: [`PointMasses::spread`] with a von Mises-Fisher kernel, whose width
-//! every result states.
+//! every result states. One part in a million is spread over the whole Earth, so that a
+//! place far from every point is improbable (16 nats), not impossible, and not absurdly so.
 
-use std::f64::consts::TAU;
+use std::f64::consts::{PI, TAU};
 use std::sync::Arc;
 
 use super::{Density, InvalidDensity, log_shares, log_sum_exp};
 use crate::anchors::NearIndex;
-use crate::cells::{CellId, POINTS, Rule, Tiling, unit_vector};
+use crate::cells::{CellId, Rule, Tiling, unit_vector};
 use crate::mesh::{Sheet, Sheets};
-use crate::{EARTH_RADIUS_KM, LatLon, UnitVector};
+use crate::{EARTH_RADIUS_KM, LatLon, UNIFORM_NLL_NATS, UnitVector};
 
-/// Beyond so many widths the kernel is exp(−40) of its middle.
+/// The part that is spread over the whole Earth.
+const BACKGROUND: f64 = 1e-6;
+/// Beyond so many widths the kernel is exp(−40) of its middle, far below the background.
 const REACH_WIDTHS: f64 = 9.0;
+/// Around a point cells are fine to so many widths: beyond it lies a ten-thousandth.
+const FINE_WIDTHS: f64 = 4.3;
+/// Cells of so many widths resolve the kernel.
+const CELL_WIDTHS: f64 = 4.0;
 /// Points that hold less than this part of the mass, all together, don't ask for fine cells.
 const NEGLIGIBLE_MASS: f64 = 1e-5;
 
@@ -118,7 +125,8 @@ impl PointMasses {
         false
     }
 
-    /// The density of a point drawn from these and moved by the kernel.
+    /// The density of a point drawn from these and moved by the kernel, with a millionth of
+    /// the uniform density mixed in.
     pub fn spread(self, kernel: Kernel) -> Density {
         let vectors = self.places.iter().map(|place| UnitVector::from(*place).to_array()).collect();
         // The light ones, by ascending weight, until they amount to something.
@@ -129,10 +137,12 @@ impl PointMasses {
             sum += self.log_weights[**number].exp();
             sum < NEGLIGIBLE_MASS
         });
-        let heavy: Vec<LatLon> =
-            order[light.count()..].iter().map(|number| self.places[*number]).collect();
+        let heavy = &order[light.count()..];
+        let heavy_places: Vec<LatLon> = heavy.iter().map(|number| self.places[*number]).collect();
+        let heavy_weights = heavy.iter().map(|number| self.log_weights[*number].exp());
         Density::PointMasses(SpreadPoints {
-            heavy: Arc::new(NearIndex::new(&heavy)),
+            heavy: Arc::new(NearIndex::new(&heavy_places)),
+            heavy_weights: heavy_weights.collect(),
             index: Arc::new(NearIndex::new(&self.places)),
             vectors,
             points: self,
@@ -148,7 +158,9 @@ pub struct SpreadPoints {
     vectors: Vec<[f64; 3]>,
     kernel: Kernel,
     index: Arc<NearIndex>,
+    /// The points that hold nearly all of the mass, and their weights.
     heavy: Arc<NearIndex>,
+    heavy_weights: Arc<[f64]>,
 }
 
 impl SpreadPoints {
@@ -166,20 +178,26 @@ impl SpreadPoints {
         let here = UnitVector::from(place).to_array();
         let near: Vec<usize> =
             self.index.within(place, REACH_WIDTHS * self.kernel.width()).collect();
-        if near.is_empty() {
-            return self.log_sum(here, 0..self.points.len());
-        }
-        self.log_sum(here, near.iter().copied())
+        self.log_sum(here, &near)
     }
 
-    fn log_sum(&self, here: [f64; 3], numbers: impl Iterator<Item = usize> + Clone) -> f64 {
-        log_sum_exp(numbers.map(|number| {
-            self.points.log_weights[number] + self.kernel.log_value(here, self.vectors[number])
-        }))
+    /// The background and what points nearby add to it.
+    fn log_sum(&self, here: [f64; 3], near: &[usize]) -> f64 {
+        let background = BACKGROUND.ln() - UNIFORM_NLL_NATS;
+        let points = near.iter().map(|number| {
+            let share = (1.0 - BACKGROUND).ln() + self.points.log_weights[*number];
+            share + self.kernel.log_value(here, self.vectors[*number])
+        });
+        log_sum_exp(points.chain([background]))
     }
 
+    /// Such that some level of cells is just as fine as the kernel needs.
     pub(super) fn base(&self) -> u32 {
-        8
+        let mut rings = PI / (CELL_WIDTHS * self.kernel.width());
+        while rings > 16.0 {
+            rings *= 0.5;
+        }
+        (rings.ceil() as u32).max(2)
     }
 
     pub(super) fn sheets(&self, tiling: Tiling) -> Box<dyn Sheets + '_> {
@@ -193,30 +211,26 @@ struct PointSheets<'a> {
 }
 
 impl Sheets for PointSheets<'_> {
-    fn must_split(&mut self, id: CellId) -> bool {
+    fn must_split(&mut self, id: CellId) -> Option<f64> {
         let width = self.points.kernel.width();
-        if self.tiling.width(id.level) <= 4.0 * width {
-            return false;
+        if self.tiling.width(id.level) <= CELL_WIDTHS * width {
+            return None;
         }
         let middle = LatLon::from(self.tiling.middle(id));
-        self.points.heavy.within(middle, self.tiling.reach(id) + 6.0 * width).next().is_some()
+        let reach = self.tiling.reach(id) + FINE_WIDTHS * width;
+        let near = self.points.heavy.within(middle, reach);
+        near.map(|number| self.points.heavy_weights[number]).reduce(|sum, weight| sum + weight)
     }
 
     fn sheet(&mut self, id: CellId) -> Sheet {
         let middle = LatLon::from(self.tiling.middle(id));
         let reach = self.tiling.reach(id) + REACH_WIDTHS * self.points.kernel.width();
         let near: Vec<usize> = self.points.index.within(middle, reach).collect();
-        let rule = Rule::get();
-        let mut values = [[f64::NEG_INFINITY; POINTS]; POINTS];
-        if !near.is_empty() {
-            for (row, down) in values.iter_mut().zip(rule.points) {
-                for (value, right) in row.iter_mut().zip(rule.points) {
-                    let (theta, phi) = self.tiling.point(id, down, right);
-                    let here = unit_vector(theta, phi).to_array();
-                    *value = self.points.log_sum(here, near.iter().copied());
-                }
-            }
-        }
-        Sheet::open(values)
+        let points = Rule::get().points;
+        let value = |i: usize, j: usize| {
+            let (theta, phi) = self.tiling.point(id, points[i], points[j]);
+            self.points.log_sum(unit_vector(theta, phi).to_array(), &near)
+        };
+        Sheet::open(std::array::from_fn(|i| std::array::from_fn(|j| value(i, j))))
     }
 }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{Density, InvalidDensity};
+use super::{Density, InvalidDensity, resolved};
 use crate::area::{Area, Cover};
-use crate::cells::{CellId, POINTS, Rule, Tiling, place_at};
-use crate::mesh::{Mesh, Sheet, Sheets, Surface};
+use crate::cells::{CellId, Tiling};
+use crate::mesh::{Coverage, Mesh, Sheet, Sheets, Surface};
 use crate::{EARTH_RADIUS_KM, LatLon};
 
-/// Cells are not forced to be finer than half of this for an area's sake.
-const NARROWEST_KM: f64 = 1.0;
+/// What a cell around a narrow part of the area counts for when cells run out.
+const NARROW_WEIGHT: f64 = 1e-3;
 
 /// A density restricted to an area and renormalised there.
 #[derive(Debug, Clone)]
@@ -24,6 +24,7 @@ impl Restriction {
         let (whole, area) = (Arc::new(whole), Arc::new(area));
         let mesh = Mesh::build(&Restricted { whole: &whole, area: &area })
             .ok_or(InvalidDensity::Nowhere("all over the area"))?;
+        resolved(&mesh)?;
         Ok(Restriction { whole, area, mesh: Arc::new(mesh) })
     }
 
@@ -99,36 +100,33 @@ struct RestrictedSheets<'a> {
 }
 
 impl Sheets for RestrictedSheets<'_> {
-    fn must_split(&mut self, id: CellId) -> bool {
-        match self.area.cover(&self.tiling.rectangle(id)) {
-            Cover::Outside => false,
+    fn must_split(&mut self, id: CellId) -> Option<f64> {
+        let rectangle = self.tiling.rectangle(id);
+        match self.area.cover(&rectangle) {
+            Cover::Outside => None,
             Cover::Inside => self.whole.must_split(id),
             Cover::Cut => {
-                // Cells as wide as the area could miss it; slivers aren't worth the cells.
+                // Cells as wide as the area, or as an island of it, could miss it.
                 let width_km = self.tiling.width(id.level) * EARTH_RADIUS_KM;
-                let narrowest_km = self.area.narrowest_km().max(NARROWEST_KM);
-                width_km > 0.5 * narrowest_km || self.whole.must_split(id)
+                let narrow = width_km > 0.5 * self.area.narrowest_km(&rectangle);
+                // How much is at stake isn't known; islands are few.
+                if narrow { Some(NARROW_WEIGHT) } else { self.whole.must_split(id) }
             }
         }
     }
 
     fn sheet(&mut self, id: CellId) -> Sheet {
-        let cover = self.area.cover(&self.tiling.rectangle(id));
-        if cover == Cover::Outside {
-            let nothing = Sheet::open([[f64::NEG_INFINITY; POINTS]; POINTS]);
-            return Sheet { inside: 0, ..nothing };
-        }
-        let mut sheet = self.whole.sheet(id);
-        if cover == Cover::Cut {
-            let points = Rule::get().points;
-            let mut inside = 0;
-            for k in 0..POINTS * POINTS {
-                let (theta, phi) = self.tiling.point(id, points[k / POINTS], points[k % POINTS]);
-                inside |= u64::from(self.area.contains(place_at(theta, phi))) << k;
+        match self.area.cover(&self.tiling.rectangle(id)) {
+            Cover::Outside => Sheet::nothing(),
+            Cover::Inside => self.whole.sheet(id),
+            Cover::Cut => {
+                let mut sheet = self.whole.sheet(id);
+                let share =
+                    |i: usize, j: usize| self.area.share(&self.tiling.rectangle_of_point(id, i, j));
+                let shares = std::array::from_fn(|i| std::array::from_fn(|j| share(i, j)));
+                sheet.coverage = sheet.coverage.and(&Coverage::Partial(Box::new(shares)));
+                sheet
             }
-            sheet.inside &= inside;
-            sheet.cut = true;
         }
-        sheet
     }
 }

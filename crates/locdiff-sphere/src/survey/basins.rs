@@ -13,7 +13,7 @@ use crate::{Density, LatLon};
 /// A mode: a peak of the density, and the probability of its whole basin.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mode {
-    /// The top of the peak.
+    /// The top of the peak; for one of less than a ten-thousandth, a point near it.
     pub place: LatLon,
     /// Logarithm of the density per steradian there.
     pub log_density: f64,
@@ -37,7 +37,7 @@ impl Survey<'_> {
     /// The modes whose prominence is at least half a nat: the density falls by a factor of
     /// 1.6 between them.
     pub fn modes(&self) -> Modes {
-        self.modes_with_prominence(0.5)
+        self.modes.get_or_init(|| self.modes_with_prominence(0.5)).clone()
     }
 
     /// The modes that rise at least `prominence_nats` above the pass to a higher one.
@@ -77,6 +77,8 @@ struct Points<'s, 'a> {
     masses: Vec<f64>,
 }
 
+/// What the lightest cells may hold together to be left out.
+const NEGLIGIBLE_REST: f64 = 1e-4;
 /// Modes with less are left out.
 const NEGLIGIBLE_MASS: f64 = 1e-6;
 const NOWHERE: usize = usize::MAX;
@@ -85,13 +87,28 @@ const CELL: usize = POINTS * POINTS;
 impl<'s, 'a> Points<'s, 'a> {
     fn new(survey: &'s Survey<'a>) -> Points<'s, 'a> {
         let all = &survey.mesh.leaves;
-        let leaves: Vec<usize> = (0..all.len()).filter(|k| all[*k].mass > 0.0).collect();
+        // The lightest leaves, a ten-thousandth together, aren't worth their time.
+        let mut leaves: Vec<usize> = (0..all.len()).filter(|k| all[*k].mass > 0.0).collect();
+        leaves.sort_by(|a, b| all[*b].mass.total_cmp(&all[*a].mass));
+        let mut rest = 1.0;
+        leaves.retain(|k| {
+            let kept = rest > NEGLIGIBLE_REST;
+            rest -= all[*k].mass;
+            kept
+        });
         let mut cell_of_leaf = vec![NOWHERE; all.len()];
         let (mut heights, mut masses) = (Vec::new(), Vec::new());
         for (cell, leaf) in leaves.iter().enumerate() {
             cell_of_leaf[*leaf] = cell;
             let leaf = &all[*leaf];
-            let values = (0..CELL).map(|k| leaf.sheet.value_inside(k / POINTS, k % POINTS));
+            let values = (0..CELL).map(|k| {
+                let (i, j) = (k / POINTS, k % POINTS);
+                if leaf.sheet.share(i, j) > 0.0 {
+                    leaf.sheet.values[i][j]
+                } else {
+                    f64::NEG_INFINITY
+                }
+            });
             heights.extend(values);
             masses.extend(survey.node_masses(leaf).as_flattened());
         }
@@ -125,7 +142,7 @@ impl<'s, 'a> Points<'s, 'a> {
                 ];
                 for (number, (down, right)) in sides {
                     let (theta, phi) = mesh.tiling.point(id, down, right);
-                    if let Some(other) = self.nearest(theta, phi) {
+                    if let Some(other) = self.nearest(theta, phi, id.level) {
                         links.push((cell * CELL + number, other));
                         links.push((other, cell * CELL + number));
                     }
@@ -138,7 +155,7 @@ impl<'s, 'a> Points<'s, 'a> {
     }
 
     /// The point of a cell with mass that is nearest in its own cell.
-    fn nearest(&self, theta: f64, phi: f64) -> Option<usize> {
+    fn nearest(&self, theta: f64, phi: f64, level: u32) -> Option<usize> {
         use std::f64::consts::{PI, TAU};
         // Over a pole the way goes on along the opposite meridian.
         let (theta, phi) = if theta < 0.0 {
@@ -150,7 +167,7 @@ impl<'s, 'a> Points<'s, 'a> {
         };
         let phi = (phi + PI).rem_euclid(TAU) - PI;
         let mesh = &self.survey.mesh;
-        let leaf = mesh.number_at(theta, phi);
+        let leaf = mesh.number_at(theta, phi, level);
         let cell = self.cell_of_leaf[leaf];
         if cell == NOWHERE {
             return None;

@@ -4,6 +4,7 @@
 //! count as one point each while searching; the value that is returned is summed over all.
 
 use super::Survey;
+use super::patch::Patch;
 use crate::cells::{POINTS, Rule, unit_vector};
 use crate::{Anchors, EARTH_RADIUS_KM, LatLon, UnitVector, geoscore};
 
@@ -67,7 +68,7 @@ impl Survey<'_> {
         starts.extend(Anchors::fibonacci(STARTS).places());
         let rough = |place: LatLon| cells.mean(place, 0.0, &of_angle);
         let fine = |place: LatLon| cells.mean(place, 3.0, &of_angle);
-        let mut best = self.best(starts, rough, fine, 0.05, 1e-5);
+        let mut best = self.best(starts, rough, fine, 0.05, 5e-5);
         best.value = cells.mean(best.place, f64::INFINITY, &of_angle);
         best
     }
@@ -87,7 +88,10 @@ impl Survey<'_> {
         let mut ranked: Vec<(f64, LatLon)> =
             starts.drain(..).map(|place| (rough(place), place)).collect();
         ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let mut followed: Vec<LatLon> = Vec::new();
+        // The sharpest modes too: a coarse look may not see them.
+        let mut sharpest = self.modes().modes;
+        sharpest.sort_by(|a, b| b.log_density.total_cmp(&a.log_density));
+        let mut followed: Vec<LatLon> = sharpest.iter().take(1).map(|mode| mode.place).collect();
         for (_, place) in ranked {
             // Starts next to each other end at the same place.
             if followed.iter().all(|other| other.angle_to(place) > step) {
@@ -111,54 +115,72 @@ struct CellMass {
     points: Vec<([f64; 3], f64)>,
 }
 
+impl CellMass {
+    fn new(points: impl Iterator<Item = ((f64, f64), f64)>, reach: f64) -> CellMass {
+        let points: Vec<([f64; 3], f64)> = points
+            .filter(|(_, mass)| *mass > 0.0)
+            .map(|((theta, phi), mass)| (unit_vector(theta, phi).to_array(), mass))
+            .collect();
+        let (mut sum, mut mass) = ([0.0; 3], 0.0);
+        for (vector, part) in &points {
+            (0..3).for_each(|axis| sum[axis] += part * vector[axis]);
+            mass += part;
+        }
+        let centre = UnitVector::from_direction(sum).unwrap_or(UnitVector::NORTH);
+        CellMass { mass, centre, reach, points }
+    }
+}
+
+/// Cells resolve the density; a score of the distance wants them no wider than 9°.
+const WIDEST: f64 = 0.16;
+
+fn add_fine(patch: &Patch, cells: &mut Vec<CellMass>) {
+    if patch.tiling.width(patch.id.level) > WIDEST {
+        patch.quarters().iter().for_each(|quarter| add_fine(quarter, cells));
+    } else {
+        let points = patch.points().map(|point| ((point.theta, point.phi), point.extent.mass));
+        cells.push(CellMass::new(points, patch.tiling.reach(patch.id)));
+    }
+}
+
 struct Cells(Vec<CellMass>);
 
 impl Cells {
     fn new(survey: &Survey<'_>) -> Cells {
         let (tiling, points) = (survey.mesh.tiling, Rule::get().points);
-        let leaves = survey.leaves_with_mass().filter(|leaf| leaf.mass > 1e-9);
-        Cells(
-            leaves
-                .map(|leaf| {
-                    let masses = survey.node_masses(leaf);
-                    let points: Vec<([f64; 3], f64)> = (0..POINTS * POINTS)
-                        .map(|k| (k / POINTS, k % POINTS))
-                        .filter(|(i, j)| masses[*i][*j] > 0.0)
-                        .map(|(i, j)| {
-                            let (theta, phi) = tiling.point(leaf.id, points[i], points[j]);
-                            (unit_vector(theta, phi).to_array(), masses[i][j])
-                        })
-                        .collect();
-                    let mut sum = [0.0; 3];
-                    for (vector, mass) in &points {
-                        (0..3).for_each(|axis| sum[axis] += mass * vector[axis]);
-                    }
-                    let centre =
-                        UnitVector::from_direction(sum).unwrap_or_else(|| tiling.middle(leaf.id));
-                    let mass = points.iter().map(|(_, mass)| mass).sum();
-                    CellMass { mass, centre, reach: tiling.reach(leaf.id), points }
-                })
-                .collect(),
-        )
+        let mut cells = Vec::new();
+        for leaf in survey.leaves_with_mass().filter(|leaf| leaf.mass > 1e-9) {
+            if leaf.sheet.is_cut() || tiling.width(leaf.id.level) <= WIDEST {
+                let masses = survey.node_masses(leaf);
+                let weighted = (0..POINTS * POINTS).map(|k| {
+                    let (i, j) = (k / POINTS, k % POINTS);
+                    (tiling.point(leaf.id, points[i], points[j]), masses[i][j])
+                });
+                cells.push(CellMass::new(weighted, tiling.reach(leaf.id)));
+            } else {
+                add_fine(&Patch::of(leaf, tiling), &mut cells);
+            }
+        }
+        Cells(cells)
     }
 
     /// The mean of a function of the angle to a place. Cells farther than `near` times their
     /// size count as one point.
     fn mean(&self, place: LatLon, near: f64, of_angle: impl Fn(f64) -> f64) -> f64 {
-        let here = UnitVector::from(place);
+        let [x, y, z] = UnitVector::from(place).to_array();
+        let angle_to = |[a, b, c]: [f64; 3]| {
+            let chord = ((x - a).powi(2) + (y - b).powi(2) + (z - c).powi(2)).sqrt();
+            2.0 * (0.5 * chord).min(1.0).asin()
+        };
         let (mut sum, mut total) = (0.0, 0.0);
         for cell in &self.0 {
-            let angle = here.angle_to(cell.centre);
+            let angle = angle_to(cell.centre.to_array());
             total += cell.mass;
-            if angle > near * cell.reach {
-                sum += cell.mass * of_angle(angle);
+            sum += if angle > near * cell.reach {
+                cell.mass * of_angle(angle)
             } else {
-                let [x, y, z] = here.to_array();
-                for ([a, b, c], mass) in &cell.points {
-                    let chord = ((x - a).powi(2) + (y - b).powi(2) + (z - c).powi(2)).sqrt();
-                    sum += mass * of_angle(2.0 * (0.5 * chord).min(1.0).asin());
-                }
-            }
+                cell.points.iter().map(|(point, mass)| mass * of_angle(angle_to(*point))).sum()
+            };
         }
         sum / total
     }
@@ -173,7 +195,7 @@ pub(super) fn maximise(
     height: impl Fn(LatLon) -> f64,
 ) -> (LatLon, f64) {
     let (mut place, mut best) = (start, height(start));
-    for _ in 0..200 {
+    for turn in 0..200 {
         if step < precision {
             break;
         }
@@ -182,8 +204,11 @@ pub(super) fn maximise(
             let there = place.destination(bearing, east.hypot(north) * EARTH_RADIUS_KM);
             (there, height(there))
         };
+        // Turned each time, so that no border of an area lies along it for ever.
+        let (sin, cos) = (0.7 * f64::from(turn)).sin_cos();
+        let turned = |x: f64, y: f64| at(cos * x - sin * y, sin * x + cos * y);
         let around = [(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1), (1, -1), (-1, 1)]
-            .map(|(east, north)| at(f64::from(east) * step, f64::from(north) * step));
+            .map(|(x, y)| turned(f64::from(x) * step, f64::from(y) * step));
         let [e, w, n, s, ne, sw, se, nw] = around.map(|(_, value)| value);
         let (slope_e, slope_n) = (0.5 * (e - w), 0.5 * (n - s));
         let (ee, nn) = (e + w - 2.0 * best, n + s - 2.0 * best);
@@ -196,7 +221,7 @@ pub(super) fn maximise(
             let north = -(ee * slope_n - en * slope_e) / determinant;
             let length = east.hypot(north).max(1e-300);
             let shrink = step * (2.0 / length).min(1.0);
-            candidates.push(at(east * shrink, north * shrink));
+            candidates.push(turned(east * shrink, north * shrink));
         }
         let (there, value) =
             candidates.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((place, best));

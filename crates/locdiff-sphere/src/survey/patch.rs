@@ -6,7 +6,7 @@ use crate::mesh::Leaf;
 
 pub(super) struct Patch {
     pub(super) id: CellId,
-    tiling: Tiling,
+    pub(super) tiling: Tiling,
     /// How often the leaf was quartered.
     pub(super) depth: u32,
     /// Whether a border of the density's support may run through it.
@@ -19,7 +19,7 @@ pub(super) struct Patch {
 /// A point of a patch with what it stands for.
 pub(super) struct Point {
     /// Its row and column.
-    index: (usize, usize),
+    pub(super) index: (usize, usize),
     pub(super) theta: f64,
     pub(super) phi: f64,
     pub(super) log_density: f64,
@@ -33,7 +33,7 @@ impl Patch {
         if !logarithmic {
             values.as_flattened_mut().iter_mut().for_each(|value| *value = value.exp());
         }
-        Patch { id: leaf.id, tiling, depth: 0, cut: leaf.sheet.cut, values, logarithmic }
+        Patch { id: leaf.id, tiling, depth: 0, cut: leaf.sheet.is_cut(), values, logarithmic }
     }
 
     pub(super) fn quarters(&self) -> [Patch; 4] {
