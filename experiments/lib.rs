@@ -1,5 +1,8 @@
 //! What several experiments need.
 
+pub mod simulation;
+pub mod training;
+
 use std::f64::consts::PI;
 
 use gemm::Parallelism;

@@ -1,0 +1,21 @@
+//! Image in, probability map of the Earth out.
+//!
+//! What stands today is the diffusion over coefficients: the network ([`Denoiser`]), noise
+//! levels ([`Schedule`]), objectives ([`Loss`]) and samplers ([`Diffusion`]), on Burn: tensors
+//! live on a device that is chosen at run time.
+
+mod denoiser;
+mod diffusion;
+mod model_directory;
+mod objective;
+mod schedule;
+mod sphere_tensors;
+mod weights;
+
+pub use denoiser::{Denoiser, DenoiserConfig};
+pub use diffusion::{Diffusion, DiffusionConfig, Meaning, Method, SampleOptions, Step, rows};
+pub use model_directory::InvalidModel;
+pub use objective::{Loss, Objective, Quadrature};
+pub use schedule::{InvalidSchedule, LEAKAGE_LIMIT, Schedule, ScheduleConfig, ScheduleKind};
+pub use sphere_tensors::{SphereGrid, encodings};
+pub use weights::{InvalidWeights, read_weights, write_weights};

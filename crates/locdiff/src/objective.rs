@@ -1,0 +1,190 @@
+//! What the network is trained to give out, and so what its output means.
+//!
+//! The output is e, d coefficients. Under [`Objective::Likelihood`] the answer is the
+//! exponential density exp(e·Y − A(e)); under the others e estimates the encoding Y(place).
+//! See [`crate::Meaning`].
+//!
+//! Two objectives contain integrals over the sphere. [`Quadrature::Anchors`] takes the
+//! paper's random points, new ones for each batch; [`Quadrature::Transform`] a grid whose
+//! rings and longitudes shift from batch to batch, so that no peak can hide between them for
+//! long. A grid resolves densities only up to a sharpness ([`Loss::sharpest`]); beyond that
+//! the noise level leaves nothing to decide, and training doesn't go there.
+
+use std::f64::consts::{PI, TAU};
+
+use burn::tensor::activation::log_softmax;
+use burn::tensor::{Device, Tensor};
+use locdiff_sphere::{Anchors, Basis, Grid, LatLon};
+use rand::{Rng, RngExt};
+use serde::{Deserialize, Serialize};
+
+use crate::sphere_tensors::{SphereGrid, encodings};
+
+/// The quantity that training minimises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Objective {
+    /// KL(q_e ‖ q_Y(place)) with q_e ∝ exp(e·Y): the paper's. Its expected minimiser is the
+    /// mean encoding.
+    ReverseKl,
+    /// A(e) − e·Y(place): a proper score of the exponential density.
+    Likelihood,
+    /// One minus the cosine between e and Y(place).
+    Cosine,
+    /// Mean absolute difference between e and Y(place).
+    L1,
+    /// Mean squared difference between e and Y(place).
+    L2,
+}
+
+/// How integrals over the sphere are taken in training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quadrature {
+    /// So many places drawn uniformly for each batch; the paper takes 2048.
+    Anchors(usize),
+    /// A grid of about this many rings and twice as many longitudes; 0 chooses by the degree.
+    Transform(usize),
+}
+
+impl Default for Quadrature {
+    fn default() -> Quadrature {
+        Quadrature::Transform(0)
+    }
+}
+
+/// Rings that differ from batch to batch.
+const RING_CHOICES: usize = 3;
+/// Spacing of the grid over the narrowest standard deviation for which sums over it are good
+/// to about 0.01 nat.
+const SPACING_PER_SIGMA: f64 = 1.75;
+
+/// An objective ready to be evaluated.
+#[derive(Debug)]
+pub struct Loss {
+    objective: Objective,
+    quadrature: Quadrature,
+    basis: Basis,
+    grids: Vec<SphereGrid>,
+    device: Device,
+}
+
+impl Loss {
+    /// Prepares an objective for coefficients up to `max_degree`.
+    pub fn new(
+        objective: Objective,
+        quadrature: Quadrature,
+        max_degree: usize,
+        device: &Device,
+    ) -> Loss {
+        let needs_grid = matches!(objective, Objective::ReverseKl | Objective::Likelihood);
+        let grids = match quadrature {
+            Quadrature::Transform(rings) if needs_grid => {
+                let rings = if rings == 0 { default_rings(max_degree) } else { rings };
+                let rings = rings.max(max_degree + 1);
+                (rings..rings + RING_CHOICES)
+                    .map(|rings| SphereGrid::new(Grid::new(rings, 2 * rings), max_degree, device))
+                    .collect()
+            }
+            _ => Vec::new(),
+        };
+        let basis = Basis::new(max_degree);
+        Loss { objective, quadrature, basis, grids, device: device.clone() }
+    }
+
+    /// The sharpest density that the quadrature resolves, as the factor t of t·Y(place):
+    /// training draws noise levels whose evidence is no sharper. At most 1, a clean encoding.
+    pub fn sharpest(&self) -> f64 {
+        let Some(grid) = self.grids.first() else { return 1.0 };
+        let spacing = PI / grid.rings() as f64;
+        let sigma = spacing / SPACING_PER_SIGMA;
+        (1.0 / (curvature_of_encoding(self.basis.max_degree()) * sigma * sigma)).min(1.0)
+    }
+
+    /// The mean of the objective over a batch of outputs `[batch, d]` and true places.
+    ///
+    /// # Panics
+    /// If there are not as many places as outputs.
+    pub fn mean(&self, output: Tensor<2>, places: &[LatLon], rng: &mut impl Rng) -> Tensor<1> {
+        let [batch, size] = output.dims();
+        assert_eq!(batch, places.len(), "{batch} outputs, but {} places", places.len());
+        assert_eq!(size, self.basis.len(), "outputs of {size} numbers, not {}", self.basis.len());
+        let truth = encodings(&self.basis, places, &self.device); // [batch, d]
+        match self.objective {
+            // On x_0 = √4π·Y, whose coefficients have unit mean square.
+            Objective::L2 => (output - truth).square().mean() * (4.0 * PI),
+            Objective::L1 => (output - truth).abs().mean() * (4.0 * PI).sqrt(),
+            Objective::Cosine => {
+                let dot = (output.clone() * truth.clone()).sum_dim(1);
+                let length = |v: Tensor<2>| (v.square().sum_dim(1) + 1e-12).sqrt();
+                (dot / (length(output) * length(truth))).neg().mean() + 1.0
+            }
+            Objective::Likelihood => self.likelihood(output, truth, rng).mean(),
+            Objective::ReverseKl => self.reverse_kl(output, truth, rng).mean(),
+        }
+    }
+
+    /// A(e) − e·Y(place) `[batch, 1]`, in nats.
+    fn likelihood(&self, output: Tensor<2>, truth: Tensor<2>, rng: &mut impl Rng) -> Tensor<2> {
+        let at_truth = (output.clone() * truth).sum_dim(1); // [batch, 1]
+        let (values, log_areas) = self.values(output, rng); // [batch, nodes]
+        match self.quadrature {
+            // Random points alone would miss a peak at the truth, and nothing would hold it
+            // back: the truth is one of them.
+            Quadrature::Anchors(count) => {
+                let log_area = (4.0 * PI / (count + 1) as f64).ln();
+                let values = Tensor::cat(vec![values, at_truth.clone()], 1);
+                log_sum_exp(values) + log_area - at_truth
+            }
+            Quadrature::Transform(_) => log_sum_exp(values + log_areas) - at_truth,
+        }
+    }
+
+    /// KL(q_e ‖ q_Y(place)) `[batch, 1]`, in nats.
+    fn reverse_kl(&self, output: Tensor<2>, truth: Tensor<2>, rng: &mut impl Rng) -> Tensor<2> {
+        let [batch, _] = output.dims();
+        // Both on the same points.
+        let (values, log_areas) = self.values(Tensor::cat(vec![output, truth], 0), rng);
+        let logs = log_softmax(values + log_areas, 1); // [2·batch, nodes]
+        let [_, nodes] = logs.dims();
+        let mine = logs.clone().slice([0..batch, 0..nodes]);
+        let theirs = logs.slice([batch..2 * batch, 0..nodes]);
+        (mine.clone().exp() * (mine - theirs)).sum_dim(1)
+    }
+
+    /// F at this batch's points `[batch, points]`, and the logarithms of their areas.
+    fn values(&self, coefficients: Tensor<2>, rng: &mut impl Rng) -> (Tensor<2>, Tensor<2>) {
+        match self.quadrature {
+            Quadrature::Anchors(count) => {
+                let anchors = Anchors::uniform(count, rng);
+                let anchors = encodings(&self.basis, anchors.places(), &self.device);
+                let log_area = (4.0 * PI / count as f64).ln();
+                let log_areas = Tensor::full([1, count], log_area, &self.device);
+                (coefficients.matmul(anchors.transpose()), log_areas)
+            }
+            Quadrature::Transform(_) => {
+                let choice = rng.random_range(0..self.grids.len());
+                let grid = self.grids[choice].turned(rng.random_range(0.0..TAU));
+                (grid.synthesize(coefficients), grid.log_areas())
+            }
+        }
+    }
+}
+
+/// log Σ exp along the second axis, `[batch, 1]`.
+pub(crate) fn log_sum_exp(values: Tensor<2>) -> Tensor<2> {
+    let highest = values.clone().detach().max_dim(1);
+    (values - highest.clone()).exp().sum_dim(1).log() + highest
+}
+
+/// −F″ at the peak of an encoding's own function: Σ l(l+1)(2l+1)/8π.
+fn curvature_of_encoding(max_degree: usize) -> f64 {
+    (0..=max_degree).map(|l| (l * (l + 1) * (2 * l + 1)) as f64).sum::<f64>() / (8.0 * PI)
+}
+
+/// Enough for a clean encoding, but no more than six per degree.
+fn default_rings(max_degree: usize) -> usize {
+    let sigma = 1.0 / curvature_of_encoding(max_degree).sqrt();
+    let enough = (PI / (SPACING_PER_SIGMA * sigma)).ceil() as usize;
+    enough.clamp(2 * max_degree + 2, 6 * (max_degree + 1).max(4))
+}

@@ -1,0 +1,166 @@
+//! A task with real places and made-up images, that anybody can rebuild.
+//!
+//! Places are the coordinates of GeoCLIP's gallery (MP16). The "image" of a place is
+//! GeoCLIP's embedding of the place itself plus noise of different strength along each axis,
+//! always the same for the same place, scaled so that the nearest neighbour among the
+//! training places' clean embeddings is right within 200 km for half of the test places.
+//! It says how objectives and samplers compare, nothing about photographs.
+
+use std::f64::consts::PI;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use burn::tensor::{Device, Tensor, TensorData};
+use locdiff::GeoClip;
+use locdiff_sphere::LatLon;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::standard_normal;
+
+const SEED: u64 = 5;
+/// Test places.
+pub const TEST_COUNT: usize = 2000;
+/// Training places lie at least this far from every test place.
+const APART_KM: f64 = 1.0;
+/// Share of test places that the nearest neighbour must find within 200 km.
+const RETRIEVAL_TARGET: f64 = 0.5;
+
+/// Places with their made-up image embeddings.
+pub struct Split {
+    /// The places.
+    pub places: Vec<LatLon>,
+    /// One row per place.
+    pub conditions: Vec<f32>,
+}
+
+/// The task.
+pub struct Simulation {
+    /// What a model learns from.
+    pub train: Split,
+    /// What it is judged by.
+    pub test: Split,
+    /// Length of an embedding.
+    pub width: usize,
+    /// Share of the test places that the nearest neighbour finds within 200 km, in percent.
+    pub retrieval_within_200: f64,
+    /// Length of the noise against that of the embedding.
+    pub noise: f64,
+}
+
+impl Simulation {
+    /// Builds the task from the wheel of GeoCLIP.
+    pub fn build(wheel: &Path, device: &Device) -> Result<Simulation> {
+        let geoclip = GeoClip::import(wheel, device).context("GeoCLIP's wheel")?;
+        let mut places = geoclip.gallery.clone();
+        places.sort_by(|a, b| {
+            (a.latitude(), a.longitude()).partial_cmp(&(b.latitude(), b.longitude())).unwrap()
+        });
+        places.dedup();
+        let mut rng = ChaCha8Rng::seed_from_u64(SEED);
+        places.shuffle(&mut rng);
+        let test_places = places.split_off(places.len() - TEST_COUNT);
+        let places = far_from(&test_places, places);
+        let width = geoclip.location_encoder.width();
+        let embed = |places: &[LatLon]| -> Vec<f32> {
+            geoclip.location_encoder.embed(places).into_data().try_to_vec().unwrap()
+        };
+        let (clean_train, clean_test) = (embed(&places), embed(&test_places));
+        // Axes differ in strength by factors of e either way.
+        let strengths: Vec<f64> = (0..width).map(|_| standard_normal(&mut rng).exp()).collect();
+        let length = strengths.iter().map(|s| s * s).sum::<f64>().sqrt();
+        let strengths: Vec<f64> = strengths.iter().map(|s| s / length).collect();
+        let noise_of = |count: usize, rng: &mut ChaCha8Rng| -> Vec<f32> {
+            let values = (0..count * width).map(|k| standard_normal(rng) * strengths[k % width]);
+            values.map(|value| value as f32).collect()
+        };
+        let (train_noise, test_noise) =
+            (noise_of(places.len(), &mut rng), noise_of(test_places.len(), &mut rng));
+        // More noise, fewer hits: halve the interval.
+        let gallery = Tensor::<2>::from_data(
+            TensorData::new(clean_train.clone(), [places.len(), width]),
+            device,
+        );
+        let (mut low, mut high) = (0.0, 4.0);
+        let mut retrieval = 0.0;
+        for _ in 0..8 {
+            let noise = 0.5 * (low + high);
+            let queries = noisy(&clean_test, &test_noise, noise, width);
+            retrieval = hits(&gallery, &queries, width, &places, &test_places, device);
+            if (retrieval - RETRIEVAL_TARGET).abs() < 0.01 {
+                low = noise;
+                high = noise;
+                break;
+            }
+            if retrieval > RETRIEVAL_TARGET { low = noise } else { high = noise }
+        }
+        let noise = 0.5 * (low + high);
+        ensure!((retrieval - RETRIEVAL_TARGET).abs() < 0.05, "retrieval finds {retrieval}");
+        Ok(Simulation {
+            train: Split { conditions: noisy(&clean_train, &train_noise, noise, width), places },
+            test: Split {
+                conditions: noisy(&clean_test, &test_noise, noise, width),
+                places: test_places,
+            },
+            width,
+            retrieval_within_200: 100.0 * retrieval,
+            noise,
+        })
+    }
+}
+
+/// Embeddings plus noise, scaled to unit mean square per number.
+fn noisy(clean: &[f32], noise: &[f32], strength: f64, width: usize) -> Vec<f32> {
+    let scale = (width as f64 / (1.0 + strength * strength)).sqrt();
+    let sums = clean.iter().zip(noise);
+    sums.map(|(a, b)| (scale * (f64::from(*a) + strength * f64::from(*b))) as f32).collect()
+}
+
+/// Share of queries whose nearest neighbour lies within 200 km of the truth.
+fn hits(
+    gallery: &Tensor<2>,
+    queries: &[f32],
+    width: usize,
+    places: &[LatLon],
+    truths: &[LatLon],
+    device: &Device,
+) -> f64 {
+    let mut found = 0;
+    for (queries, truths) in queries.chunks(250 * width).zip(truths.chunks(250)) {
+        let shape = [truths.len(), width];
+        let queries = Tensor::<2>::from_data(TensorData::new(queries.to_vec(), shape), device);
+        let best = queries.matmul(gallery.clone().transpose()).argmax(1);
+        let best: Vec<i64> = best.into_data().convert::<i64>().try_to_vec().unwrap();
+        let near = best.iter().zip(truths);
+        found += near.filter(|(k, truth)| places[**k as usize].distance_km(**truth) <= 200.0).count();
+    }
+    found as f64 / truths.len() as f64
+}
+
+/// The places that lie far enough from all others.
+fn far_from(others: &[LatLon], mut places: Vec<LatLon>) -> Vec<LatLon> {
+    let mut latitudes: Vec<LatLon> = others.to_vec();
+    latitudes.sort_by(|a, b| a.latitude().total_cmp(&b.latitude()));
+    let margin = 2.0 * APART_KM / 111.0;
+    places.retain(|place| {
+        let first = latitudes.partition_point(|other| other.latitude() < place.latitude() - margin);
+        latitudes[first..]
+            .iter()
+            .take_while(|other| other.latitude() <= place.latitude() + margin)
+            .all(|other| other.distance_km(*place) >= APART_KM)
+    });
+    places
+}
+
+/// A learning rate that rises for the first twentieth of the time and falls to zero as a
+/// cosine: every budget ends with a finished model.
+pub fn learning_rate(highest: f64, share_of_time: f64) -> f64 {
+    let share = share_of_time.clamp(0.0, 1.0);
+    highest * (share / 0.05).min(1.0) * 0.5 * (1.0 + (PI * share).cos())
+}
+
+/// A random batch of row numbers.
+pub fn batch(count: usize, size: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
+    (0..size).map(|_| rng.random_range(0..count)).collect()
+}
