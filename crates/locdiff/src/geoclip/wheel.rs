@@ -2,7 +2,7 @@
 //! believed; of the pickles in `.pth` files, only names, shapes and numbers are read.
 
 use std::fs::File;
-use std::io::{BufReader, Cursor, Read, Write};
+use std::io::{BufReader, Cursor, ErrorKind, Read, Write};
 use std::path::Path;
 
 use burn::tensor::Device;
@@ -93,6 +93,10 @@ struct Wheel<'a> {
 impl<'a> Wheel<'a> {
     fn open(path: &'a Path) -> Result<Wheel<'a>, GeoClipError> {
         let file = File::open(path).map_err(GeoClipError::at(path))?;
+        // Opens like a file, and then fails with words that help nobody.
+        if path.is_dir() {
+            return Err(GeoClipError::at(path)(ErrorKind::IsADirectory.into()));
+        }
         let archive =
             ZipArchive::new(BufReader::new(file)).map_err(|error| not_a_wheel(path, error))?;
         Ok(Wheel { path, archive })
@@ -125,7 +129,7 @@ impl<'a> Wheel<'a> {
 
 fn not_a_wheel(path: &Path, error: ZipError) -> GeoClipError {
     match error {
-        ZipError::Io(source) if source.kind() != std::io::ErrorKind::UnexpectedEof => {
+        ZipError::Io(source) if source.kind() != ErrorKind::UnexpectedEof => {
             GeoClipError::File { path: path.to_owned(), source }
         }
         source => GeoClipError::NotAWheel { path: path.to_owned(), source },
