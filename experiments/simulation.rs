@@ -133,7 +133,8 @@ fn hits(
         let best = queries.matmul(gallery.clone().transpose()).argmax(1);
         let best: Vec<i64> = best.into_data().convert::<i64>().try_to_vec().unwrap();
         let near = best.iter().zip(truths);
-        found += near.filter(|(k, truth)| places[**k as usize].distance_km(**truth) <= 200.0).count();
+        found +=
+            near.filter(|(k, truth)| places[**k as usize].distance_km(**truth) <= 200.0).count();
     }
     found as f64 / truths.len() as f64
 }

@@ -42,14 +42,12 @@ pub fn train(
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let diffusion = Diffusion::init(config.clone(), &device).unwrap();
     let basis = Basis::new(config.denoiser.max_degree);
-    let loss =
-        Loss::new(config.objective, config.quadrature, config.denoiser.max_degree, &device);
+    let loss = Loss::new(config.objective, config.quadrature, config.denoiser.max_degree, &device);
     // No sharper than the loss can see, and no sharper than there is something to decide.
     let first = diffusion.schedule().first_step_below(loss.sharpest() / (4.0 * PI));
     let last = diffusion.schedule().steps();
     let mut denoiser = diffusion.denoiser().clone();
-    let mut optimizer =
-        AdamWConfig::new().with_weight_decay(5e-4).with_beta_2(0.99).init();
+    let mut optimizer = AdamWConfig::new().with_weight_decay(5e-4).with_beta_2(0.99).init();
     let began = Instant::now();
     let mut losses = Vec::new();
     loop {

@@ -92,22 +92,26 @@ impl Predictions {
 fn report(predictions: &Predictions) -> Result<()> {
     let truths = predictions.places(0);
     println!("# Objectives, compared on a simulation\n");
-    println!("n = {} test places, L = {MAX_DEGREE}, one pass, answers by the mode.\n", truths.len());
+    println!(
+        "n = {} test places, L = {MAX_DEGREE}, one pass, answers by the mode.\n",
+        truths.len()
+    );
     print!("| objective | ");
     ACCURACY_RADII_KM.iter().for_each(|radius| print!("≤ {radius} km, % | "));
     println!("median km | NLL, nat |\n|---|---|---|---|---|---|---|---|");
     let mut within_200: Vec<(&str, f64)> = Vec::new();
     for (k, run) in runs().iter().enumerate() {
         let scores = PointScores::of(&predictions.places(k + 1), &truths)?;
-        let shares = ACCURACY_RADII_KM
-            .map(|radius| 100.0 * scores.accuracy(radius).value());
+        let shares = ACCURACY_RADII_KM.map(|radius| 100.0 * scores.accuracy(radius).value());
         print!("| {} | ", run.name);
         shares.iter().for_each(|share| print!("{share:.1} | "));
         let nll = predictions.nll(k + 1).map_or("none".into(), |nll| format!("{nll:.2}"));
         println!("{:.0} | {nll} |", scores.median_km().value());
         within_200.push((run.name, shares[2]));
     }
-    println!("\nNLL with {UNIFORM_SHARE} of the uniform density mixed in; uniform alone: {UNIFORM_NLL_NATS:.2}.");
+    println!(
+        "\nNLL with {UNIFORM_SHARE} of the uniform density mixed in; uniform alone: {UNIFORM_NLL_NATS:.2}."
+    );
     println!("A simulation: it compares objectives, and says nothing about photographs.");
     let of = |name: &str| within_200.iter().find(|run| run.0 == name).map_or(0.0, |run| run.1);
     let best = within_200.iter().max_by(|a, b| a.1.total_cmp(&b.1)).context("no runs")?;
@@ -149,7 +153,8 @@ fn train_all(wheel: &Path, seconds: f64, models: &Path, folder: &Path) -> Result
         let trained = train(config, &simulation.train, simulation.width, seconds, 1e-3, 1);
         eprintln!("{}: {} steps, loss {:.4}", run.name, trained.steps, trained.last_loss);
         let directory = models.join(run.name.replace(", ", "-").replace(' ', "-"));
-        let card = "A model of the experiment `objectives`: a simulation, of no use for photographs.\n";
+        let card =
+            "A model of the experiment `objectives`: a simulation, of no use for photographs.\n";
         trained.diffusion.save(&directory, "geoclip location embedding with noise", card)?;
         let keep = (run.name == DEFAULT).then(|| folder.join("outputs.npy"));
         answer(&trained.diffusion, &simulation, keep.as_deref(), &mut values)?;

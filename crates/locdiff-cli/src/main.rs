@@ -3,6 +3,7 @@
 //! Data goes to stdout, everything else to stderr. Exit code 0: done; 1: failed; 2: the
 //! command line made no sense.
 
+mod model;
 mod progress;
 mod sphere;
 
@@ -22,6 +23,9 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Models on this machine.
+    #[command(subcommand)]
+    Model(model::Command),
     /// Places as spherical-harmonic coefficients, and back.
     #[command(subcommand)]
     Sphere(sphere::Command),
@@ -31,6 +35,7 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("LOCDIFF_BUI
 
 fn main() -> ExitCode {
     let result = match Arguments::parse_from(arguments()).command {
+        Command::Model(command) => model::run(command),
         Command::Sphere(command) => sphere::run(command),
     };
     match result {

@@ -6,6 +6,7 @@
 
 mod denoiser;
 mod diffusion;
+mod geoclip;
 mod model_directory;
 mod objective;
 mod schedule;
@@ -14,6 +15,7 @@ mod weights;
 
 pub use denoiser::{Denoiser, DenoiserConfig};
 pub use diffusion::{Diffusion, DiffusionConfig, Meaning, Method, SampleOptions, Step, rows};
+pub use geoclip::{Existing, GeoClip, GeoClipError, ImageHead, LocationEncoder};
 pub use model_directory::InvalidModel;
 pub use objective::{Loss, Objective, Quadrature};
 pub use schedule::{InvalidSchedule, LEAKAGE_LIMIT, Schedule, ScheduleConfig, ScheduleKind};

@@ -1,0 +1,149 @@
+//! What can be wrong with a wheel or a model directory.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use locdiff_sphere::InvalidPlace;
+
+/// Why GeoCLIP could not be imported, opened or saved.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GeoClipError {
+    /// A file could not be read or written.
+    #[error("{}", .path.display())]
+    File {
+        /// Which file or directory.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The file to import isn't a zip archive, as every wheel is.
+    #[error("{} is not a wheel", .path.display())]
+    NotAWheel {
+        /// Which file.
+        path: PathBuf,
+        /// What the archive's reader said.
+        source: zip::result::ZipError,
+    },
+    /// The wheel lacks a file.
+    #[error("{} holds no {file}: the wheel of geoclip 1.3.0 is wanted, as `pip download geoclip==1.3.0 --no-deps` gets it", .path.display())]
+    MissingFile {
+        /// The wheel.
+        path: PathBuf,
+        /// The file that should be in it.
+        file: String,
+    },
+    /// A file in the wheel is another than the one we know.
+    #[error("{file} in {} has SHA-256 {found}, that of geoclip 1.3.0 has {expected}", .path.display())]
+    Checksum {
+        /// The wheel.
+        path: PathBuf,
+        /// The file in it.
+        file: String,
+        /// SHA-256 of what is there.
+        found: String,
+        /// SHA-256 of what should be there.
+        expected: String,
+    },
+    /// A `.pth` file in the wheel cannot be read.
+    #[error("{file} cannot be read as a PyTorch checkpoint")]
+    Checkpoint {
+        /// The file in the wheel.
+        file: String,
+        /// What the reader said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// `model.safetensors` cannot be read or written.
+    #[error("{}", .path.display())]
+    Safetensors {
+        /// Which file.
+        path: PathBuf,
+        /// What the reader or writer said.
+        source: safetensors::SafeTensorError,
+    },
+    /// `config.json` is not JSON, or lacks fields.
+    #[error("{}", .path.display())]
+    Config {
+        /// Which file.
+        path: PathBuf,
+        /// What the parser said.
+        source: serde_json::Error,
+    },
+    /// `config.json` describes something else.
+    #[error("{} says {field} {found}, expected {expected}", .path.display())]
+    Format {
+        /// Which file.
+        path: PathBuf,
+        /// The field that differs.
+        field: &'static str,
+        /// Its value there.
+        found: String,
+        /// The value that this program reads.
+        expected: String,
+    },
+    /// A tensor is not there.
+    #[error("no tensor is named {0}")]
+    MissingTensor(String),
+    /// A tensor has another shape than the ones beside it ask for.
+    #[error("tensor {name} has shape {found:?}, expected {expected}")]
+    Shape {
+        /// The tensor.
+        name: String,
+        /// Its shape.
+        found: Vec<usize>,
+        /// The wanted shape.
+        expected: String,
+    },
+    /// A tensor holds something else than 32-bit floats.
+    #[error("tensor {name} holds {found}, expected F32")]
+    ElementType {
+        /// The tensor.
+        name: String,
+        /// Its type of elements.
+        found: String,
+    },
+    /// Tensors that belong to no part of GeoCLIP.
+    #[error("tensors that GeoCLIP doesn't have: {}", .0.join(", "))]
+    UnknownTensors(Vec<String>),
+    /// Images and places would lie in different spaces.
+    #[error(
+        "the location encoder's embeddings are {place_width} wide, the image head's {image_width}"
+    )]
+    Widths {
+        /// Width of the location encoder's embeddings.
+        place_width: usize,
+        /// Width of the image head's embeddings.
+        image_width: usize,
+    },
+    /// The gallery's first line isn't its header.
+    #[error("{gallery} begins with `{found}`, expected `LAT,LON`")]
+    GalleryHeader {
+        /// Where the gallery is.
+        gallery: String,
+        /// Its first line.
+        found: String,
+    },
+    /// A line of the gallery isn't a place.
+    #[error("{gallery}, line {line}")]
+    GalleryPlace {
+        /// Where the gallery is.
+        gallery: String,
+        /// The line's number, from 1.
+        line: usize,
+        /// What is wrong with it.
+        source: InvalidPlace,
+    },
+    /// There is a model already.
+    #[error("{} exists already", .0.display())]
+    Exists(PathBuf),
+    /// What should be replaced isn't ours to remove.
+    #[error("{} is not a GeoCLIP model directory: it is left as it is", .0.display())]
+    NotOurs(PathBuf),
+}
+
+impl GeoClipError {
+    /// For `map_err`: an input or output error at a path.
+    pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> GeoClipError {
+        move |source| GeoClipError::File { path: path.to_owned(), source }
+    }
+}
