@@ -4,8 +4,13 @@ pub mod simulation;
 pub mod training;
 
 use std::f64::consts::PI;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
 
+use anyhow::{Context, Result};
 use gemm::Parallelism;
+use npyz::WriterBuilder;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
@@ -59,4 +64,14 @@ pub fn standard_normal(rng: &mut ChaCha8Rng) -> f64 {
 /// Three decimals are enough for a table.
 pub fn round(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
+}
+
+/// Writes numbers as a NumPy array.
+pub fn write_npy(path: &Path, shape: &[usize], values: &[f32]) -> Result<()> {
+    let shape: Vec<u64> = shape.iter().map(|size| *size as u64).collect();
+    let file = BufWriter::new(File::create(path).with_context(|| path.display().to_string())?);
+    let mut writer =
+        npyz::WriteOptions::new().default_dtype().shape(&shape).writer(file).begin_nd()?;
+    writer.extend(values.iter().copied())?;
+    Ok(writer.finish()?)
 }

@@ -77,15 +77,15 @@ impl Simulation {
         };
         let (train_noise, test_noise) =
             (noise_of(places.len(), &mut rng), noise_of(test_places.len(), &mut rng));
-        // More noise, fewer hits: halve the interval.
+        // More noise, fewer hits: halve the interval, by factors.
         let gallery = Tensor::<2>::from_data(
             TensorData::new(clean_train.clone(), [places.len(), width]),
             device,
         );
-        let (mut low, mut high) = (0.0, 4.0);
+        let (mut low, mut high) = (1.0_f64, 64.0_f64);
         let mut retrieval = 0.0;
-        for _ in 0..8 {
-            let noise = 0.5 * (low + high);
+        for _ in 0..12 {
+            let noise = (low * high).sqrt();
             let queries = noisy(&clean_test, &test_noise, noise, width);
             retrieval = hits(&gallery, &queries, width, &places, &test_places, device);
             if (retrieval - RETRIEVAL_TARGET).abs() < 0.01 {
@@ -95,7 +95,7 @@ impl Simulation {
             }
             if retrieval > RETRIEVAL_TARGET { low = noise } else { high = noise }
         }
-        let noise = 0.5 * (low + high);
+        let noise = (low * high).sqrt();
         ensure!((retrieval - RETRIEVAL_TARGET).abs() < 0.05, "retrieval finds {retrieval}");
         Ok(Simulation {
             train: Split { conditions: noisy(&clean_train, &train_noise, noise, width), places },

@@ -3,7 +3,7 @@
 use std::f64::consts::PI;
 use std::time::Instant;
 
-use burn::module::AutodiffModule;
+use burn::module::Module;
 use burn::optim::{AdamWConfig, GradientsParams};
 use burn::tensor::{Device, Tensor, TensorData};
 use locdiff::{Diffusion, DiffusionConfig, Loss, encodings};
@@ -72,7 +72,7 @@ pub fn train(
         let value = loss.mean(output, &places, &mut rng);
         losses.push(f64::from(value.clone().into_scalar::<f32>()));
         let gradients = GradientsParams::from_grads(value.backward(), &denoiser);
-        denoiser = optimizer.step(learning_rate(rate, share).into(), denoiser, gradients);
+        denoiser = optimizer.step(learning_rate(rate, share), denoiser, gradients);
     }
     let tail = &losses[losses.len() - losses.len().div_ceil(10)..];
     let last_loss = tail.iter().sum::<f64>() / tail.len() as f64;

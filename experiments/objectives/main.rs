@@ -6,7 +6,7 @@
 //! GeoCLIP's wheel and trains.
 
 use std::fs::File;
-use std::io::{BufWriter, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
@@ -15,11 +15,10 @@ use locdiff::{
     DenoiserConfig, Diffusion, DiffusionConfig, Meaning, Method, Objective, Quadrature,
     SampleOptions, ScheduleConfig, rows,
 };
-use locdiff_experiments::round;
 use locdiff_experiments::simulation::{Simulation, TEST_COUNT};
 use locdiff_experiments::training::{BATCH, conditions, train};
+use locdiff_experiments::{round, write_npy};
 use locdiff_sphere::{ACCURACY_RADII_KM, Decoder, LatLon, PointScores, UNIFORM_NLL_NATS};
-use npyz::WriterBuilder;
 use serde_json::json;
 
 const MAX_DEGREE: usize = 23;
@@ -159,7 +158,7 @@ fn train_all(wheel: &Path, seconds: f64, models: &Path, folder: &Path) -> Result
         let keep = (run.name == DEFAULT).then(|| folder.join("outputs.npy"));
         answer(&trained.diffusion, &simulation, keep.as_deref(), &mut values)?;
     }
-    write(&folder.join("predictions.npy"), &[runs().len() + 1, TEST_COUNT, 3], &values)?;
+    write_npy(&folder.join("predictions.npy"), &[runs().len() + 1, TEST_COUNT, 3], &values)?;
     Ok(Predictions { values, count: TEST_COUNT })
 }
 
@@ -183,7 +182,7 @@ fn answer(
                 .iter()
                 .flat_map(|e| e.as_slice().iter().map(|value| *value as f32))
                 .collect();
-            write(path, &[KEPT_OUTPUTS, outputs[0].as_slice().len()], &kept)?;
+            write_npy(path, &[KEPT_OUTPUTS, outputs[0].as_slice().len()], &kept)?;
         }
         let densities = match diffusion.config().objective.meaning() {
             Meaning::ModeOnly => None,
@@ -200,15 +199,6 @@ fn answer(
         }
     }
     Ok(())
-}
-
-fn write(path: &Path, shape: &[usize], values: &[f32]) -> Result<()> {
-    let shape: Vec<u64> = shape.iter().map(|size| *size as u64).collect();
-    let file = BufWriter::new(File::create(path).with_context(|| path.display().to_string())?);
-    let mut writer =
-        npyz::WriteOptions::new().default_dtype().shape(&shape).writer(file).begin_nd()?;
-    writer.extend(values.iter().copied())?;
-    Ok(writer.finish()?)
 }
 
 fn read(path: &Path) -> Result<Predictions> {

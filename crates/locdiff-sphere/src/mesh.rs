@@ -26,7 +26,7 @@ use crate::simd::{Kernel, vectorised};
 const NEGLIGIBLE_NATS: f64 = 35.0;
 /// Refinement stops when the estimated error is below this.
 const TOLERANCE_NATS: f64 = 5e-4;
-/// As [`TOLERANCE_NATS`], for cells that the border of an area cuts.
+/// As [`TOLERANCE_NATS`], for cells that the border of an area or of a support cuts.
 const CUT_TOLERANCE_NATS: f64 = 2e-3;
 /// A cell is resolved if no peak of exp g in it is narrower (in standard deviations) than
 /// a quarter of its side: then −g″·side² is at most this.
@@ -163,9 +163,19 @@ pub(crate) struct Leaf {
     pub(crate) id: CellId,
     /// After [`Mesh::build`]: the logarithm of the normalised density.
     pub(crate) sheet: Sheet,
+    /// Whether exp g is zero at some points and not at others.
+    kinked: bool,
     /// Its share of the whole.
     pub(crate) mass: f64,
     pub(crate) error: f64,
+}
+
+impl Leaf {
+    fn new(id: CellId, sheet: Sheet) -> Leaf {
+        let zeros = sheet.values.as_flattened().iter().filter(|v| **v == f64::NEG_INFINITY).count();
+        let kinked = zeros > 0 && zeros < POINTS * POINTS;
+        Leaf { id, sheet, kinked, mass: 0.0, error: 0.0 }
+    }
 }
 
 /// exp g, normalised, on cells that resolve it.
@@ -283,7 +293,7 @@ impl<'a> Builder<'a> {
         }
         let mut leaves: Vec<Leaf> = Vec::with_capacity(ids.len());
         for id in ids {
-            leaves.push(Leaf { id, sheet: sheets.sheet(id), mass: 0.0, error: 0.0 });
+            leaves.push(Leaf::new(id, sheets.sheet(id)));
         }
         let highest = leaves.iter().map(|leaf| leaf.sheet.highest());
         let highest = highest.fold(f64::NEG_INFINITY, f64::max);
@@ -300,10 +310,8 @@ impl<'a> Builder<'a> {
 
     /// Quarters a leaf and returns the numbers of its quarters.
     fn split(&mut self, number: usize) -> [usize; 4] {
-        let quarters = self.leaves[number].id.children().map(|id| {
-            let sheet = self.sheets.sheet(id);
-            Leaf { id, sheet, mass: 0.0, error: 0.0 }
-        });
+        let quarters =
+            self.leaves[number].id.children().map(|id| Leaf::new(id, self.sheets.sheet(id)));
         let first_new = self.leaves.len();
         let [first, rest @ ..] = quarters;
         self.leaves[number] = first;
@@ -395,31 +403,39 @@ impl<'a> Builder<'a> {
 #[derive(Default)]
 struct ErrorSums {
     smooth: f64,
+    /// Of cells in which exp g reaches zero with a kink.
+    kinked_squares: f64,
     cut: f64,
     cut_squares: f64,
 }
 
 impl ErrorSums {
     fn add(&mut self, leaf: &Leaf) {
-        if leaf.sheet.is_cut() {
-            self.cut += leaf.error;
-            self.cut_squares += leaf.error * leaf.error;
-        } else {
-            self.smooth += leaf.error;
-        }
+        self.change(leaf, 1.0);
     }
 
     fn remove(&mut self, leaf: &Leaf) {
+        self.change(leaf, -1.0);
+    }
+
+    fn change(&mut self, leaf: &Leaf, sign: f64) {
+        let square = sign * leaf.error * leaf.error;
         if leaf.sheet.is_cut() {
-            self.cut -= leaf.error;
-            self.cut_squares -= leaf.error * leaf.error;
+            self.cut += sign * leaf.error;
+            self.cut_squares += square;
+        } else if leaf.kinked {
+            self.kinked_squares += square;
         } else {
-            self.smooth -= leaf.error;
+            self.smooth += sign * leaf.error;
         }
     }
 
     fn total(&self) -> f64 {
-        self.smooth + self.of_cut_cells()
+        self.smooth + self.of_kinked_cells() + self.of_cut_cells()
+    }
+
+    fn of_kinked_cells(&self) -> f64 {
+        3.0 * self.kinked_squares.max(0.0).sqrt()
     }
 
     fn of_cut_cells(&self) -> f64 {
@@ -430,7 +446,8 @@ impl ErrorSums {
     }
 
     fn is_small(&self, total: f64) -> bool {
-        self.smooth <= TOLERANCE_NATS * total && self.of_cut_cells() <= CUT_TOLERANCE_NATS * total
+        self.smooth <= TOLERANCE_NATS * total
+            && self.of_kinked_cells() + self.of_cut_cells() <= CUT_TOLERANCE_NATS * total
     }
 }
 
