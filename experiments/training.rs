@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::simulation::{Split, batch, learning_rate};
 
 /// Rows per step.
-pub const BATCH: usize = 512;
+pub const BATCH: usize = 256;
 /// Share of conditions that are dropped in training.
 const CONDITION_DROPOUT: f64 = 0.1;
 

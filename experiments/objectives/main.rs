@@ -35,7 +35,7 @@ struct Run {
 }
 
 const ANCHORS: Quadrature = Quadrature::Anchors(2048);
-const TRANSFORM: Quadrature = Quadrature::Transform(72);
+const TRANSFORM: Quadrature = Quadrature::Transform(48);
 /// What the product uses.
 const DEFAULT: &str = "likelihood, transform";
 const PAPER: &str = "reverse KL, anchors";

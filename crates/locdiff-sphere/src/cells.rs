@@ -18,7 +18,7 @@ pub(crate) const POINTS: usize = 8;
 pub(crate) type PointValues = [[f64; POINTS]; POINTS];
 
 /// A cell of a [`Tiling`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct CellId {
     pub(crate) level: u32,
     pub(crate) ring: u32,

@@ -6,8 +6,7 @@ use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use locdiff_map::{LineStyle, Map, Marker, Outline, Projection, Scale, Theme};
 use locdiff_sphere::{
-    Basis, Coefficients, Density, Integrator, LARGEST_DEGREE, LatLon, Mode, MultiPolygon,
-    UnitVector,
+    Basis, Coefficients, Density, Integrator, LatLon, Mode, MultiPolygon, UnitVector,
 };
 
 use super::{input, output};
@@ -67,6 +66,9 @@ enum Colours {
     Day,
 }
 
+/// Beyond this degree the survey of the density takes minutes, and no picture shows the
+/// difference.
+const LARGEST_DRAWN: usize = 400;
 /// Modes with less than this part of the heaviest one's probability are not marked.
 const MARKED_SHARE: f64 = 0.02;
 /// Nor are more than this.
@@ -165,15 +167,15 @@ fn functions(arguments: &Arguments) -> anyhow::Result<Vec<Coefficients>> {
         let coefficients = Coefficients::from_vec(row)?;
         let max_degree = coefficients.max_degree();
         ensure!(
-            (1..=LARGEST_DEGREE).contains(&max_degree),
-            "max degree {max_degree} cannot be drawn: 1 to {LARGEST_DEGREE}"
+            (1..=LARGEST_DRAWN).contains(&max_degree),
+            "max degree {max_degree} cannot be drawn: 1 to {LARGEST_DRAWN}"
         );
         return Ok(vec![coefficients]);
     }
     let max_degree = arguments.max_degree;
     ensure!(
-        (1..=LARGEST_DEGREE).contains(&max_degree),
-        "--max-degree {max_degree} cannot be drawn: 1 to {LARGEST_DEGREE}"
+        (1..=LARGEST_DRAWN).contains(&max_degree),
+        "--max-degree {max_degree} cannot be drawn: 1 to {LARGEST_DRAWN}"
     );
     ensure!(!arguments.places.is_empty(), "nothing to draw: name places, or a file with --input");
     let places: Result<Vec<LatLon>, _> = arguments.places.iter().map(|text| text.parse()).collect();
