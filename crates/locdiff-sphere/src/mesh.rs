@@ -26,7 +26,7 @@ use std::sync::OnceLock;
 use builder::Builder;
 pub(crate) use sheet::{Coverage, Sheet, Sheets, Surface};
 
-use crate::cells::{CellId, POINTS, Tiling};
+use crate::cells::{CellId, Tiling};
 
 /// What lies this far below the highest point is left out and counted as error.
 const NEGLIGIBLE_NATS: f64 = 35.0;
@@ -46,8 +46,8 @@ pub(crate) struct Leaf {
 
 impl Leaf {
     fn new(id: CellId, sheet: Sheet) -> Leaf {
-        let zeros = sheet.values.as_flattened().iter().filter(|v| **v == f64::NEG_INFINITY).count();
-        let kinked = zeros > 0 && zeros < POINTS * POINTS;
+        let kinked = sheet::lowest(&sheet.values) == f64::NEG_INFINITY
+            && sheet::highest(&sheet.values) > f64::NEG_INFINITY;
         Leaf { id, sheet, kinked, mass: 0.0, error: 0.0 }
     }
 }

@@ -107,8 +107,25 @@ impl Sheet {
     }
 }
 
+/// Column by column, which vectorises; `f64::max` does not.
 pub(super) fn highest(values: &PointValues) -> f64 {
-    values.as_flattened().iter().copied().fold(f64::NEG_INFINITY, f64::max)
+    let mut tops = values[0];
+    for row in &values[1..] {
+        for j in 0..POINTS {
+            tops[j] = if row[j] > tops[j] { row[j] } else { tops[j] };
+        }
+    }
+    tops.into_iter().fold(f64::NEG_INFINITY, f64::max)
+}
+
+pub(super) fn lowest(values: &PointValues) -> f64 {
+    let mut bottoms = values[0];
+    for row in &values[1..] {
+        for j in 0..POINTS {
+            bottoms[j] = if row[j] < bottoms[j] { row[j] } else { bottoms[j] };
+        }
+    }
+    bottoms.into_iter().fold(f64::INFINITY, f64::min)
 }
 
 /// A function g that is asked for cell by cell.
