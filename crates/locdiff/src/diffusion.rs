@@ -250,7 +250,7 @@ impl Diffusion {
         Tensor::cat(vec![ones, estimate.slice([0..batch, 1..size])], 1)
     }
 
-    /// E[Y] under q ∝ exp(e·Y), `[batch, d]`.
+    /// The mean of Y under q ∝ exp(e·Y), `[batch, d]`.
     pub fn mean_encoding(&self, output: Tensor<2>) -> Tensor<2> {
         let values = self.grid.synthesize(output) + self.grid.log_areas();
         self.grid.analyze(softmax(values, 1))
