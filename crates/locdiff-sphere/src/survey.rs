@@ -358,6 +358,11 @@ impl Border for AreaBorder<'_> {
     }
 
     fn share(&self, patch: &Patch, point: &Point) -> f64 {
+        // Whether a cut patch allows a point is a matter of yes or no, and so must this be: a
+        // density restricted to an area has all of its probability there.
+        if patch.cut {
+            return f64::from(self.area.contains(place_at(point.theta, point.phi)));
+        }
         let (row, column) = point.index;
         self.area.share(&self.tiling.rectangle_of_point(patch.id, row, column))
     }
