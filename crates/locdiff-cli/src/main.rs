@@ -3,6 +3,7 @@
 //! Data goes to stdout, everything else to stderr. Exit code 0: done; 1: failed; 2: the
 //! command line made no sense.
 
+#[cfg(feature = "models")]
 mod model;
 mod progress;
 mod sphere;
@@ -24,6 +25,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Models on this machine.
+    #[cfg(feature = "models")]
     #[command(subcommand)]
     Model(model::Command),
     /// Places as spherical-harmonic coefficients, and back.
@@ -35,6 +37,7 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("LOCDIFF_BUI
 
 fn main() -> ExitCode {
     let result = match Arguments::parse_from(arguments()).command {
+        #[cfg(feature = "models")]
         Command::Model(command) => model::run(command),
         Command::Sphere(command) => sphere::run(command),
     };
