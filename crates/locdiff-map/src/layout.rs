@@ -10,17 +10,16 @@ use crate::marks::Rectangle;
 use crate::projection::{Plane, Projection};
 use crate::scale::{ColourBar, Scale};
 use crate::scene::{Anchor, Item, Paint, Shape, Stroke, Text};
-use crate::text::{CAP_HEIGHT, width, wrapped};
+use crate::text::{Block, CAP_HEIGHT, width};
 use crate::theme::Palette;
 use locdiff_sphere::LatLon;
 
 /// A picture narrower than this many pixels has no title, caption, labels or colour bar.
 pub(crate) const NARROWEST_WITH_TEXT: u32 = 240;
 
-const TITLE_SIZE: f64 = 20.0;
-const CAPTION_SIZE: f64 = 13.0;
-const TICK_SIZE: f64 = 12.0;
-const LINE_HEIGHT: f64 = 1.4;
+pub(crate) const TITLE_SIZE: f64 = 20.0;
+pub(crate) const CAPTION_SIZE: f64 = 13.0;
+pub(crate) const TICK_SIZE: f64 = 12.0;
 const BAR_WIDTH: f64 = 280.0;
 const BAR_HEIGHT: f64 = 11.0;
 
@@ -102,8 +101,8 @@ pub(crate) struct Layout {
     /// Pixels per design pixel.
     pub(crate) unit: f64,
     margin: f64,
-    title: Vec<String>,
-    caption: Vec<String>,
+    title: Block,
+    caption: Block,
     footer_top: f64,
 }
 
@@ -118,24 +117,16 @@ impl Layout {
         let side = if is_globe { (0.075 * width).round() } else { margin };
 
         let text_width = width - 2.0 * margin;
-        let (mut title, mut caption) = (Vec::new(), Vec::new());
+        let (mut title, mut caption) = (Block::default(), Block::default());
         let bar = contents.bar.filter(|_| with_text);
         if with_text {
-            title = wrapped(contents.title, TITLE_SIZE * unit, text_width);
+            title = Block::new(contents.title, TITLE_SIZE * unit, text_width);
             let beside_bar =
                 if bar.is_some() { bar_width(width, margin, unit) + margin } else { 0.0 };
-            caption = wrapped(contents.caption, CAPTION_SIZE * unit, text_width - beside_bar);
+            caption = Block::new(contents.caption, CAPTION_SIZE * unit, text_width - beside_bar);
         }
-        let lines_height = |lines: usize, size: f64| match lines {
-            0 => 0.0,
-            _ => (CAP_HEIGHT + (lines as f64 - 1.0) * LINE_HEIGHT) * size * unit,
-        };
         // Without a title the globe keeps the distance to the top that it has to the sides.
-        let top = if title.is_empty() {
-            side
-        } else {
-            margin + lines_height(title.len(), TITLE_SIZE) + 0.8 * margin
-        };
+        let top = if title.is_empty() { side } else { margin + title.height() + 0.8 * margin };
 
         let half = contents.projection.half_size();
         let map_width = (width - 2.0 * side).max(1.0);
@@ -151,7 +142,7 @@ impl Layout {
 
         let map_bottom = top.round() + map_height;
         let bar_block = if bar.is_some() { (12.0 + 8.0 + BAR_HEIGHT + 18.0) * unit } else { 0.0 };
-        let footer = lines_height(caption.len(), CAPTION_SIZE).max(bar_block);
+        let footer = caption.height().max(bar_block);
         let gap = if is_globe { side.max(margin) * 0.9 } else { 0.8 * margin };
         let height =
             if footer > 0.0 { map_bottom + gap + footer + margin } else { map_bottom + side };
@@ -168,18 +159,10 @@ impl Layout {
 
     /// Title, caption and colour bar.
     pub(crate) fn furniture(&self, contents: &Contents<'_>, palette: &Palette) -> Vec<Item> {
-        let mut items = Vec::new();
         let margin = self.margin;
-        let mut text = |lines: &[String], size: f64, top: f64, colour| {
-            for (index, line) in lines.iter().enumerate() {
-                let baseline = top + (CAP_HEIGHT + index as f64 * LINE_HEIGHT) * size;
-                let (at, text) = ([margin, baseline], line.clone());
-                let anchor = Anchor::Start;
-                items.push(Item::Text(Text { at, anchor, size, colour, halo: None, text }));
-            }
-        };
-        text(&self.title, TITLE_SIZE * self.unit, margin, palette.text);
-        text(&self.caption, CAPTION_SIZE * self.unit, self.footer_top, palette.faint_text);
+        let mut items = self.title.items([margin, margin], Anchor::Start, palette.text);
+        let caption_at = [margin, self.footer_top];
+        items.extend(self.caption.items(caption_at, Anchor::Start, palette.faint_text));
         if let Some((bar, scale, top)) = contents.bar
             && contents.width >= NARROWEST_WITH_TEXT
         {

@@ -12,7 +12,8 @@
 //! # Ok::<(), locdiff_sphere::InvalidPlace>(())
 //! ```
 //!
-//! [`Map`] says what to draw, [`Picture`] is the result. Nothing here reads or writes files, asks for
+//! [`Map`] says what to draw, [`Picture`] is the result.
+//! [`Panels`] puts several pictures on one sheet. Nothing here reads or writes files, asks for
 //! the machine's fonts or uses the network: coastlines, font and colours are part of the crate. The same
 //! map gives the same bytes on the same machine; between platforms only the last bit of a sine may
 //! differ, which a pixel seldom shows.
@@ -28,6 +29,8 @@ mod field;
 mod layout;
 mod map;
 mod marks;
+mod panels;
+mod picture;
 mod projection;
 mod raster;
 mod scale;
@@ -36,8 +39,10 @@ mod svg;
 mod text;
 mod theme;
 
-pub use map::{Graticule, Map, Picture};
+pub use map::{Graticule, Map};
 pub use marks::{LineStyle, Marker, Outline, Symbol};
+pub use panels::{LabelSide, Panels};
+pub use picture::Picture;
 pub use projection::Projection;
 pub use scale::{ColourBar, Scale};
 pub use theme::Theme;

@@ -5,11 +5,11 @@ use crate::coastlines;
 use crate::field::{Field, Samples, largest_on_earth};
 use crate::layout::{Contents, Frame, Layout, circle};
 use crate::marks::{self, Marker, Outline};
+use crate::picture::Picture;
 use crate::projection::{Plane, Projection};
 use crate::scale::{ColourBar, Scale};
 use crate::scene::{Colour, Item, Paint, Scene, Shape, Stroke};
 use crate::theme::{Palette, Theme};
-use crate::{raster, svg};
 use locdiff_sphere::{LatLon, UnitVector};
 use std::fmt;
 
@@ -215,7 +215,7 @@ impl<'a> Map<'a> {
             (title, caption) => format!("{title}. {caption}"),
         };
         let scene = Scene { size: layout.size, background: palette.background, description, items };
-        Picture { scene, frame }
+        Picture { scene, theme: self.theme, frame: Some(frame) }
     }
 
     /// The largest density: of the pixels, and for a globe also of the side that is not seen, so
@@ -241,41 +241,6 @@ impl fmt::Debug for Map<'_> {
             .field("title", &self.title)
             .field("caption", &self.caption)
             .finish_non_exhaustive()
-    }
-}
-
-/// A drawn map, ready to be written in either format. The same map gives the same bytes.
-#[derive(Debug, Clone)]
-pub struct Picture {
-    scene: Scene,
-    frame: Frame,
-}
-
-impl Picture {
-    /// The picture as a PNG file: opaque, 8 bits per channel.
-    pub fn png(&self) -> Vec<u8> {
-        raster::png(&self.scene)
-    }
-
-    /// The picture as an SVG document: paths and text, and the density as an embedded PNG.
-    pub fn svg(&self) -> String {
-        svg::write(&self.scene)
-    }
-
-    /// Width in pixels.
-    pub fn width_px(&self) -> u32 {
-        self.scene.size[0]
-    }
-
-    /// Height in pixels.
-    pub fn height_px(&self) -> u32 {
-        self.scene.size[1]
-    }
-
-    /// Where a place is in the picture: pixels from the left and from the top; `None` if it is on the
-    /// far side of a globe.
-    pub fn position_px(&self, place: LatLon) -> Option<[f64; 2]> {
-        self.frame.pixel_of(place)
     }
 }
 

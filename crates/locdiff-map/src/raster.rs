@@ -18,8 +18,19 @@ pub(crate) fn halo_width(size: f64) -> f64 {
 
 /// The scene as a PNG file.
 pub(crate) fn png(scene: &Scene) -> Vec<u8> {
+    let Some(pixmap) = painted(scene) else { return Vec::new() };
+    let rgb: Vec<u8> = pixmap
+        .pixels()
+        .iter()
+        .flat_map(|pixel| [pixel.red(), pixel.green(), pixel.blue()])
+        .collect();
+    encode(scene.size, ::png::ColorType::Rgb, &rgb)
+}
+
+/// The pixels of a scene; `None` if it has no or too many.
+fn painted(scene: &Scene) -> Option<Pixmap> {
     let [width, height] = scene.size;
-    let Some(mut pixmap) = Pixmap::new(width, height) else { return Vec::new() };
+    let mut pixmap = Pixmap::new(width, height)?;
     pixmap.fill(colour(scene.background));
     let mut mask = None;
     for item in &scene.items {
@@ -34,14 +45,14 @@ pub(crate) fn png(scene: &Scene) -> Vec<u8> {
                 }
             }
             Item::EndClip => mask = None,
+            Item::Scene { at, scene } => {
+                if let Some(part) = painted(scene) {
+                    paint_pixels(&mut pixmap, *at, &part, mask.as_ref());
+                }
+            }
         }
     }
-    let rgb: Vec<u8> = pixmap
-        .pixels()
-        .iter()
-        .flat_map(|pixel| [pixel.red(), pixel.green(), pixel.blue()])
-        .collect();
-    encode(scene.size, ::png::ColorType::Rgb, &rgb)
+    Some(pixmap)
 }
 
 /// An image alone, with its transparency.
@@ -115,7 +126,11 @@ fn paint_image(pixmap: &mut Pixmap, image: &Image, mask: Option<&Mask>) {
     for (pixel, rgba) in source.pixels_mut().iter_mut().zip(image.rgba.chunks_exact(4)) {
         *pixel = tiny_skia::ColorU8::from_rgba(rgba[0], rgba[1], rgba[2], rgba[3]).premultiply();
     }
-    let [x, y] = image.at.map(|offset| offset as i32);
+    paint_pixels(pixmap, image.at, &source, mask);
+}
+
+fn paint_pixels(pixmap: &mut Pixmap, at: [u32; 2], source: &Pixmap, mask: Option<&Mask>) {
+    let [x, y] = at.map(|offset| offset as i32);
     let paint = PixmapPaint::default();
     pixmap.draw_pixmap(x, y, source.as_ref(), &paint, Transform::identity(), mask);
 }

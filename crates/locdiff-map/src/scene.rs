@@ -89,6 +89,11 @@ pub(crate) enum Item {
     /// What follows is painted only inside these lines, until [`Item::EndClip`].
     BeginClip(Vec<crate::clip::Line>),
     EndClip,
+    /// A whole scene with its top left corner at `at`; nothing of it is seen outside its size.
+    Scene {
+        at: [u32; 2],
+        scene: Scene,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq)]

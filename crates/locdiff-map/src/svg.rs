@@ -17,22 +17,8 @@ const LONG_PATH: usize = 1000;
 /// The scene as an SVG document.
 pub(crate) fn write(scene: &Scene) -> String {
     let mut body = Body { markup: String::new(), definitions: Vec::new() };
-    for item in &scene.items {
-        match item {
-            Item::Shape(shape) => body.shape(shape),
-            Item::Text(text) => body.text(text),
-            Item::Image(image) => body.image(image),
-            Item::BeginClip(lines) => {
-                let id = body.define(|id| {
-                    format!(r#"<clipPath id="{id}"><path d="{}"/></clipPath>"#, path(lines))
-                });
-                let _ = writeln!(body.markup, r#"<g clip-path="url(#{id})">"#);
-            }
-            Item::EndClip => body.markup.push_str("</g>\n"),
-        }
-    }
+    body.scene(scene);
     let [width, height] = scene.size;
-    let background = colour(scene.background);
     let description = escaped(&scene.description);
     let definitions = body.definitions.join("\n");
     let markup = body.markup;
@@ -42,7 +28,6 @@ pub(crate) fn write(scene: &Scene) -> String {
 <defs>
 {definitions}
 </defs>
-<rect width="{width}" height="{height}" fill="{background}"/>
 {markup}</svg>
 "#
     )
@@ -54,6 +39,41 @@ struct Body {
 }
 
 impl Body {
+    fn scene(&mut self, scene: &Scene) {
+        let ([width, height], background) = (scene.size, colour(scene.background));
+        let _ = writeln!(
+            self.markup,
+            r#"<rect width="{width}" height="{height}" fill="{background}"/>"#
+        );
+        for item in &scene.items {
+            match item {
+                Item::Shape(shape) => self.shape(shape),
+                Item::Text(text) => self.text(text),
+                Item::Image(image) => self.image(image),
+                Item::BeginClip(lines) => {
+                    let id = self.define(|id| {
+                        format!(r#"<clipPath id="{id}"><path d="{}"/></clipPath>"#, path(lines))
+                    });
+                    let _ = writeln!(self.markup, r#"<g clip-path="url(#{id})">"#);
+                }
+                Item::EndClip => self.markup.push_str("</g>\n"),
+                Item::Scene { at, scene } => self.nested(*at, scene),
+            }
+        }
+    }
+
+    /// An element `svg` has its own coordinates, and hides what leaves it. Definitions stay common
+    /// to the document, so that several maps have one coastline.
+    fn nested(&mut self, [x, y]: [u32; 2], scene: &Scene) {
+        let ([width, height], description) = (scene.size, escaped(&scene.description));
+        let _ = writeln!(
+            self.markup,
+            r#"<svg x="{x}" y="{y}" width="{width}" height="{height}" viewBox="0 0 {width} {height}"><title>{description}</title>"#
+        );
+        self.scene(scene);
+        self.markup.push_str("</svg>\n");
+    }
+
     /// Adds a definition under a name that depends on its content alone, so that several pictures
     /// can stand in one web page.
     fn define(&mut self, definition: impl Fn(&str) -> String) -> String {

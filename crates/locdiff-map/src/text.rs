@@ -4,7 +4,7 @@
 //! No font of the machine is used, so a PNG looks the same everywhere. Widths are sums of advances:
 //! there is no kerning, and no shaping of scripts that need it.
 
-use crate::scene::{Anchor, Text};
+use crate::scene::{Anchor, Colour, Item, Text};
 use ttf_parser::{Face, GlyphId};
 
 static FONT: &[u8] = include_bytes!("../assets/DejaVuSans-subset.ttf");
@@ -65,6 +65,66 @@ pub(crate) fn wrapped(text: &str, size: f64, limit: f64) -> Vec<String> {
         lines.push(line);
     }
     lines
+}
+
+/// The text, or as much of its beginning as `limit` pixels hold, with an ellipsis.
+pub(crate) fn shortened(text: &str, size: f64, limit: f64) -> String {
+    if width(text, size) <= limit {
+        return text.to_owned();
+    }
+    let mut start: Vec<char> = text.chars().collect();
+    while start.pop().is_some() {
+        let shorter = start.iter().chain(&['…']).collect::<String>();
+        if width(&shorter, size) <= limit {
+            return shorter;
+        }
+    }
+    String::new()
+}
+
+/// Distance between baselines, as a share of the font size.
+const LINE_HEIGHT: f64 = 1.4;
+
+/// Lines of text below each other.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Block {
+    lines: Vec<String>,
+    size: f64,
+}
+
+impl Block {
+    /// A text broken into lines of at most `limit` pixels; words that are longer are shortened.
+    pub(crate) fn new(text: &str, size: f64, limit: f64) -> Block {
+        let lines = wrapped(text, size, limit);
+        Block { lines: lines.iter().map(|line| shortened(line, size, limit)).collect(), size }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// From the top of the first line's capitals to the last line's baseline.
+    pub(crate) fn height(&self) -> f64 {
+        match self.lines.len() {
+            0 => 0.0,
+            lines => (CAP_HEIGHT + (lines as f64 - 1.0) * LINE_HEIGHT) * self.size,
+        }
+    }
+
+    /// Width of the longest line.
+    pub(crate) fn width(&self) -> f64 {
+        self.lines.iter().map(|line| width(line, self.size)).fold(0.0, f64::max)
+    }
+
+    /// The lines, the capitals of the first with their top at `y`.
+    pub(crate) fn items(&self, [x, y]: [f64; 2], anchor: Anchor, colour: Colour) -> Vec<Item> {
+        let text = |(index, line): (usize, &String)| {
+            let baseline = y + (CAP_HEIGHT + index as f64 * LINE_HEIGHT) * self.size;
+            let (at, size, text) = ([x, baseline], self.size, line.clone());
+            Item::Text(Text { at, anchor, size, colour, halo: None, text })
+        };
+        self.lines.iter().enumerate().map(text).collect()
+    }
 }
 
 /// The outlines of a line of text where it stands.
@@ -149,6 +209,19 @@ mod tests {
         assert_eq!(lines.join(" "), text.replace('\n', " "));
         assert_eq!(wrapped("unbreakable", 13.0, 1.0), ["unbreakable"]);
         assert!(wrapped("", 13.0, 100.0).is_empty());
+    }
+
+    #[test]
+    fn what_is_too_long_is_shortened() {
+        assert_eq!(shortened("steps", 13.0, 100.0), "steps");
+        let short = shortened("unbreakable", 13.0, 50.0);
+        assert!(short.starts_with("unb") && short.ends_with('…') && width(&short, 13.0) <= 50.0);
+        assert_eq!(shortened("unbreakable", 13.0, 1.0), "");
+        let block = Block::new("two words and some", 10.0, 60.0);
+        assert!(block.lines.len() > 1 && block.width() <= 60.0);
+        assert!(
+            (block.height() - (CAP_HEIGHT + 1.4 * (block.lines.len() - 1) as f64) * 10.0) < 1e-9
+        );
     }
 
     #[test]
