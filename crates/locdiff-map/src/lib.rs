@@ -12,8 +12,8 @@
 //! # Ok::<(), locdiff_sphere::InvalidPlace>(())
 //! ```
 //!
-//! [`Map`] says what to draw, [`Picture`] is the result.
-//! [`Panels`] puts several pictures on one sheet. Nothing here reads or writes files, asks for
+//! [`Map`] says what to draw, [`Picture`] is the result. [`Chart`] draws one quantity over another in the
+//! same style, [`Panels`] puts several pictures on one sheet. Nothing here reads or writes files, asks for
 //! the machine's fonts or uses the network: coastlines, font and colours are part of the crate. The same
 //! map gives the same bytes on the same machine; between platforms only the last bit of a sine may
 //! differ, which a pixel seldom shows.
@@ -22,6 +22,7 @@
 //! (0, 0) at the top left. The crate is one of its own because nobody who computes should have to
 //! carry a rasteriser.
 
+mod chart;
 mod clip;
 mod coastlines;
 mod colour_table;
@@ -39,6 +40,7 @@ mod svg;
 mod text;
 mod theme;
 
+pub use chart::{Chart, Series};
 pub use map::{Graticule, Map};
 pub use marks::{LineStyle, Marker, Outline, Symbol};
 pub use panels::{LabelSide, Panels};

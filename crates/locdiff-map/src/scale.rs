@@ -150,19 +150,21 @@ fn written(mantissa: f64, exponent: i64) -> String {
             _ => plain,
         };
     }
-    let superscript: String = exponent
-        .to_string()
-        .chars()
-        .map(|sign| match sign.to_digit(10) {
-            Some(digit) => ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'][digit as usize],
-            None => '⁻',
-        })
-        .collect();
+    let superscript = superscript(exponent);
     if mantissa == 1.0 {
         format!("10{superscript}")
     } else {
         format!("{mantissa}·10{superscript}")
     }
+}
+
+/// An integer in raised digits.
+pub(crate) fn superscript(exponent: i64) -> String {
+    let raised = |sign: char| match sign.to_digit(10) {
+        Some(digit) => ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'][digit as usize],
+        None => '⁻',
+    };
+    exponent.to_string().chars().map(raised).collect()
 }
 
 #[cfg(test)]

@@ -34,6 +34,8 @@ pub(crate) struct Palette {
     pub(crate) light: Colour,
     pub(crate) shadow: Colour,
     pub(crate) glow: Colour,
+    /// Series of charts, in this order. Far apart also for those who see fewer colours.
+    pub(crate) series: [Colour; 6],
     /// The part of inferno in use, from improbable to probable.
     colours: [f64; 2],
 }
@@ -55,6 +57,8 @@ impl Theme {
                 light: Colour::hex(0xffffff).with_alpha(0.55),
                 shadow: Colour::hex(0x27425c).with_alpha(0.22),
                 glow: Colour::hex(0x6f8ba5).with_alpha(0.28),
+                series: [0x0077cc, 0xf75704, 0x00654f, 0xba3990, 0x3f2a80, 0x938f74]
+                    .map(Colour::hex),
                 colours: [1.0, 0.17],
             },
             Theme::Dark => Palette {
@@ -71,6 +75,8 @@ impl Theme {
                 light: Colour::hex(0x9cc4ee).with_alpha(0.13),
                 shadow: Colour::hex(0x000308).with_alpha(0.5),
                 glow: Colour::hex(0x4f8fd0).with_alpha(0.38),
+                series: [0x58c4ff, 0xff892c, 0x2b9f86, 0xffaaae, 0x9879eb, 0xf2e27a]
+                    .map(Colour::hex),
                 colours: [0.18, 1.0],
             },
         }
@@ -100,13 +106,26 @@ impl Palette {
 mod tests {
     use super::*;
 
-    /// Relative luminance (WCAG 2).
-    fn luminance(rgb: [u8; 3]) -> f64 {
-        let linear = rgb.map(|channel| {
+    fn linear(rgb: [u8; 3]) -> [f64; 3] {
+        rgb.map(|channel| {
             let value = f64::from(channel) / 255.0;
             if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
-        });
-        0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+        })
+    }
+
+    /// Relative luminance (WCAG 2).
+    fn luminance(rgb: [u8; 3]) -> f64 {
+        let [red, green, blue] = linear(rgb);
+        0.2126 * red + 0.7152 * green + 0.0722 * blue
+    }
+
+    fn contrast(a: Colour, b: Colour) -> f64 {
+        let (a, b) = (luminance(a.rgb) + 0.05, luminance(b.rgb) + 0.05);
+        a.max(b) / a.min(b)
+    }
+
+    fn product(matrix: [[f64; 3]; 3], vector: [f64; 3]) -> [f64; 3] {
+        matrix.map(|row| row.iter().zip(vector).map(|(a, b)| a * b).sum())
     }
 
     #[test]
@@ -125,15 +144,67 @@ mod tests {
 
     #[test]
     fn text_is_readable() {
-        let contrast = |a: Colour, b: Colour| {
-            let (a, b) = (luminance(a.rgb) + 0.05, luminance(b.rgb) + 0.05);
-            a.max(b) / a.min(b)
-        };
         for theme in [Theme::Day, Theme::Dark] {
             let palette = theme.palette();
             assert!(contrast(palette.text, palette.background) > 7.0);
             assert!(contrast(palette.faint_text, palette.background) > 4.5);
             assert!(contrast(palette.mark, palette.halo) > 4.5);
+        }
+    }
+
+    /// Oklab (Ottosson 2020), in which distances are about as large as they look.
+    fn oklab(linear: [f64; 3]) -> [f64; 3] {
+        let cones = product(
+            [
+                [0.4122214708, 0.5363325363, 0.0514459929],
+                [0.2119034982, 0.6806995451, 0.1073969566],
+                [0.0883024619, 0.2817188376, 0.6299787005],
+            ],
+            linear,
+        );
+        product(
+            [
+                [0.2104542553, 0.7936177850, -0.0040720468],
+                [1.9779984951, -2.4285922050, 0.4505937099],
+                [0.0259040371, 0.7827717662, -0.8086757660],
+            ],
+            cones.map(f64::cbrt),
+        )
+    }
+
+    #[test]
+    fn everyone_can_tell_series_apart() {
+        // Machado, Oliveira and Fernandes 2009, severity 1, for linear RGB.
+        let identity = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+        let protanopia = [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ];
+        let deuteranopia = [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ];
+        let tritanopia = [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ];
+        for theme in [Theme::Day, Theme::Dark] {
+            let palette = theme.palette();
+            assert!(palette.series.iter().all(|c| contrast(*c, palette.background) > 3.0));
+            for eye in [identity, protanopia, deuteranopia, tritanopia] {
+                let seen = palette.series.map(|colour| {
+                    oklab(product(eye, linear(colour.rgb)).map(|part| part.clamp(0.0, 1.0)))
+                });
+                for (index, a) in seen.iter().enumerate() {
+                    for b in &seen[index + 1..] {
+                        let squares = a.iter().zip(b).map(|(a, b)| (a - b).powi(2));
+                        assert!(squares.sum::<f64>().sqrt() > 0.1, "{theme:?} {a:?} {b:?}");
+                    }
+                }
+            }
         }
     }
 }
