@@ -75,3 +75,23 @@ pub fn write_npy(path: &Path, shape: &[usize], values: &[f32]) -> Result<()> {
     writer.extend(values.iter().copied())?;
     Ok(writer.finish()?)
 }
+
+/// Processor time of this thread so far (Linux).
+pub fn thread_seconds() -> f64 {
+    seconds_of("/proc/thread-self/stat")
+}
+
+/// Processor time of this program so far, all threads together (Linux).
+pub fn cpu_seconds() -> f64 {
+    seconds_of("/proc/self/stat")
+}
+
+fn seconds_of(path: &str) -> f64 {
+    let stat = std::fs::read_to_string(path).unwrap();
+    // The name, in brackets, may contain spaces; utime and stime are fields 14 and 15, in
+    // hundredths of a second.
+    let after_name = stat.rsplit(')').next().unwrap();
+    let fields: Vec<&str> = after_name.split_whitespace().collect();
+    let ticks = |field: usize| fields[field - 3].parse::<f64>().unwrap();
+    (ticks(14) + ticks(15)) / 100.0
+}

@@ -1,18 +1,21 @@
-//! A short training of a diffusion on the simulation, by the clock.
+//! A short training of a diffusion on the simulation, on one thread and by that thread's
+//! clock: other work on the machine must not take from one run what it leaves to another.
 
 use std::f64::consts::PI;
-use std::time::Instant;
+use std::sync::Mutex;
 
 use burn::module::Module;
-use burn::optim::{AdamWConfig, GradientsParams};
+use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor, TensorData};
-use locdiff::{Diffusion, DiffusionConfig, Loss, encodings};
+use locdiff::{Adam, AdamConfig, Diffusion, DiffusionConfig, Loss, encodings};
 use locdiff_sphere::{Basis, LatLon};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::simulation::{Split, batch, learning_rate};
+use crate::thread_seconds;
 
+static INITIALISING: Mutex<()> = Mutex::new(());
 /// Rows per step.
 pub const BATCH: usize = 256;
 /// Share of conditions that are dropped in training.
@@ -28,7 +31,7 @@ pub struct Trained {
     pub last_loss: f64,
 }
 
-/// Trains for some seconds.
+/// Trains for some seconds of processor time. To be called in a pool of one thread.
 pub fn train(
     config: DiffusionConfig,
     data: &Split,
@@ -38,20 +41,24 @@ pub fn train(
     seed: u64,
 ) -> Trained {
     let device = Device::flex().autodiff();
-    device.seed(seed);
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let diffusion = Diffusion::init(config.clone(), &device).unwrap();
+    let diffusion = {
+        // The backend has one generator for all threads.
+        let _alone = INITIALISING.lock().unwrap();
+        device.seed(seed);
+        Diffusion::init(config.clone(), &device).unwrap()
+    };
     let basis = Basis::new(config.denoiser.max_degree);
     let loss = Loss::new(config.objective, config.quadrature, config.denoiser.max_degree, &device);
     // No sharper than the loss can see, and no sharper than there is something to decide.
     let first = diffusion.schedule().first_step_below(loss.sharpest() / (4.0 * PI));
     let last = diffusion.schedule().steps();
     let mut denoiser = diffusion.denoiser().clone();
-    let mut optimizer = AdamWConfig::new().with_weight_decay(5e-4).with_beta_2(0.99).init();
-    let began = Instant::now();
+    let mut optimizer = Adam::new(AdamConfig::default());
+    let began = thread_seconds();
     let mut losses = Vec::new();
     loop {
-        let share = began.elapsed().as_secs_f64() / seconds;
+        let share = (thread_seconds() - began) / seconds;
         if share >= 1.0 {
             break;
         }
@@ -72,7 +79,7 @@ pub fn train(
         let value = loss.mean(output, &places, &mut rng);
         losses.push(f64::from(value.clone().into_scalar::<f32>()));
         let gradients = GradientsParams::from_grads(value.backward(), &denoiser);
-        denoiser = optimizer.step(learning_rate(rate, share), denoiser, gradients);
+        denoiser = optimizer.step(learning_rate(rate, share), denoiser, gradients).0;
     }
     let tail = &losses[losses.len() - losses.len().div_ceil(10)..];
     let last_loss = tail.iter().sum::<f64>() / tail.len() as f64;

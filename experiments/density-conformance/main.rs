@@ -4,15 +4,18 @@
 //! exact one-dimensional integral, otherwise a grid whose spacing is below the narrowest
 //! peak's standard deviation. On nodes of a grid and between them, at the poles and at the
 //! antimeridian, for smooth functions and for two and three peaks of different sharpness.
-//! Regions against `reference.rs`, basins by their sum. `--quick` takes fewer places.
+//! And what a trained network gave out (`objectives/outputs.npy`). Regions against
+//! `reference.rs`, basins by their sum. `--quick` takes fewer places.
 //!
 //! Fails if a promise is broken, except for the cost: machines differ.
 
 mod reference;
 
+use std::fs::File;
+use std::io::BufReader;
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use locdiff_experiments::{round, standard_normal};
 use locdiff_sphere::{Basis, Coefficients, Density, Grid, Integrator, LatLon, uniform_place};
 use rand::{RngExt, SeedableRng};
@@ -153,6 +156,19 @@ fn main() -> Result<()> {
         peaks.print(&format!("two and three peaks, L = {max_degree}"));
         all.merge(peaks);
     }
+    let outputs = trained_outputs()?;
+    let max_degree = outputs[0].max_degree();
+    let integrator = Integrator::new(max_degree);
+    let fine = FineGrid::new(max_degree, 1200);
+    let mut trained = Tally::default();
+    for (number, e) in outputs.iter().step_by(if quick { 10 } else { 1 }).enumerate() {
+        trained.normaliser(&integrator, e, fine.log_integral(e));
+        if number < 20 {
+            trained.survey(&integrator, e);
+        }
+    }
+    trained.print(&format!("a trained network's outputs, L = {max_degree}"));
+    all.merge(trained);
     let held = 100.0 * all.held as f64 / all.cases as f64;
     ensure!(all.worst_nat < 0.01, "a log-normaliser is off by {} nats", all.worst_nat);
     ensure!(held >= 99.0, "only {held} % of errors are within their estimate");
@@ -170,6 +186,16 @@ fn main() -> Result<()> {
     });
     println!("\n{figures}");
     Ok(())
+}
+
+/// One row of coefficients per output that `objectives` kept.
+fn trained_outputs() -> Result<Vec<Coefficients>> {
+    let path = "experiments/objectives/outputs.npy";
+    let file = npyz::NpyFile::new(BufReader::new(File::open(path).context(path)?))?;
+    let size = file.shape()[1] as usize;
+    let values: Vec<f32> = file.into_vec()?;
+    let rows = values.chunks_exact(size).map(|row| row.iter().map(|e| f64::from(*e)).collect());
+    Ok(rows.map(Coefficients::from_vec).collect::<Result<_, _>>()?)
 }
 
 /// Poles, antimeridian, nodes of a grid, and random places.

@@ -1,27 +1,38 @@
 //! One pass or many steps? Samplers compared on the simulation of `objectives`.
 //!
 //! The model is the one that `objectives` trained by likelihood. Several draws are one
-//! answer: the draw nearest to all others, and the mixture of their densities. Cost is the
-//! number of network evaluations and the time, against one pass. Then: do samples follow the
-//! one-pass density, as they must? `--quick` scores the committed predictions.
+//! answer: the draw nearest to all others, or the paper's mean of them (on the sphere), and
+//! the mixture of their densities. Cost is time, against one pass. Then: do samples follow
+//! the one-pass density, as they must? And the paper's picture of the denoising. `--quick`
+//! scores and draws what is committed.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor};
 use locdiff::{Diffusion, Method, SampleOptions, rows};
 use locdiff_experiments::simulation::Simulation;
 use locdiff_experiments::training::conditions;
-use locdiff_experiments::{round, write_npy};
-use locdiff_sphere::{Decoder, LatLon, PointScores, UNIFORM_NLL_NATS};
+use locdiff_experiments::{cpu_seconds, round, write_npy};
+use locdiff_map::{Chart, ColourBar, Map, Marker, Panels, Projection, Scale, Series};
+use locdiff_sphere::{
+    Coefficients, Decoder, Integrator, LatLon, PointScores, UNIFORM_NLL_NATS, mean_place,
+};
 use serde_json::{Value, json};
 
 const COUNT: usize = 300;
 const DRAWS: [usize; 3] = [1, 4, 16];
 const UNIFORM_SHARE: f64 = 0.01;
+/// Latitude and longitude of the draw nearest to all, of the mean of draws, and NLL.
+const FIELDS: usize = 5;
+/// Draws per place that are compared with the density.
+const COMPARED: usize = 4;
+/// The paper's figure shows the denoising after so many steps.
+const SHOWN_STEPS: [usize; 5] = [0, 10, 20, 100, 200];
+/// The test place whose denoising is drawn.
+const SHOWN_PLACE: usize = 7;
 
 const METHODS: [(&str, Method); 6] = [
     ("one pass", Method::OnePass),
@@ -44,62 +55,114 @@ fn main() -> Result<()> {
         }
         _ => anyhow::bail!("--quick, or --sample WHEEL MODEL"),
     }
-    report(folder)
+    report(folder)?;
+    draw_denoising(folder)
 }
 
-/// `[1 + methods · draws, place, (latitude, longitude, nll)]`, the truth first.
-fn report(folder: &Path) -> Result<()> {
+fn read_npy(path: &Path) -> Result<Vec<f32>> {
     let mut bytes = Vec::new();
-    File::open(folder.join("predictions.npy"))?.read_to_end(&mut bytes)?;
-    let values: Vec<f32> = npyz::NpyFile::new(&bytes[..])?.into_vec()?;
-    let rows = METHODS.len() * DRAWS.len() + 1;
-    ensure!(values.len() == rows * COUNT * 3, "{} numbers are not ours", values.len());
-    let costs: Value = serde_json::from_str(&std::fs::read_to_string(folder.join("costs.json"))?)?;
-    let row = |k: usize| values[k * 3 * COUNT..(k + 1) * 3 * COUNT].chunks_exact(3);
-    let places = |k: usize| -> Vec<LatLon> {
-        row(k).map(|v| LatLon::new(v[0].into(), v[1].into()).unwrap()).collect()
+    File::open(path).with_context(|| path.display().to_string())?.read_to_end(&mut bytes)?;
+    Ok(npyz::NpyFile::new(&bytes[..])?.into_vec()?)
+}
+
+/// `[1 + methods · draws, place, field]`, the truth first.
+fn report(folder: &Path) -> Result<()> {
+    let values = read_npy(&folder.join("predictions.npy"))?;
+    let size = FIELDS * COUNT;
+    ensure!(values.len() == (METHODS.len() * DRAWS.len() + 1) * size, "not our predictions");
+    let about: Value = serde_json::from_str(&std::fs::read_to_string(folder.join("about.json"))?)?;
+    let row = |k: usize| values[k * size..(k + 1) * size].chunks_exact(FIELDS);
+    let places = |k: usize, first: usize| -> Vec<LatLon> {
+        let place = |v: &[f32]| LatLon::new(v[first].into(), v[first + 1].into());
+        row(k).map(|v| place(v).unwrap()).collect()
     };
-    let truths = places(0);
+    let truths = places(0, 0);
     println!("# Samplers, compared on a simulation\n");
-    println!("n = {COUNT} test places; the model of `objectives` trained by likelihood.\n");
     println!(
-        "| sampler | draws | ≤ 25 km, % | ≤ 200 km, % | ≤ 750 km, % | median km | NLL, nat | time, × one pass |"
+        "n = {COUNT} test places; the model of `objectives` trained by likelihood. Several draws \
+         answer with the one nearest to all others, or with their mean on the sphere as the \
+         paper does. Time is processor time of the sampling, against one pass.\n"
     );
-    println!("|---|---|---|---|---|---|---|---|");
+    println!(
+        "| sampler | draws | ≤ 25 km, % | ≤ 200 km, % | ≤ 750 km, % | ≤ 200 km by the mean, % | median km | NLL, nat | time, × one pass |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
     let mut figures = serde_json::Map::new();
+    let mut series = DRAWS.map(|_| Vec::new());
     for (m, (name, _)) in METHODS.iter().enumerate() {
         for (d, draws) in DRAWS.iter().enumerate() {
             let k = 1 + m * DRAWS.len() + d;
-            let scores = PointScores::of(&places(k), &truths)?;
+            let scores = PointScores::of(&places(k, 0), &truths)?;
             let share = |radius| 100.0 * scores.accuracy(radius).value();
-            let nll = row(k).map(|v| f64::from(v[2])).sum::<f64>() / COUNT as f64;
-            let cost = costs["times_one_pass"][m].as_f64().unwrap_or(f64::NAN) * *draws as f64;
+            let by_mean = PointScores::of(&places(k, 2), &truths)?;
+            let by_mean = 100.0 * by_mean.accuracy(200.0).value();
+            let nll = row(k).map(|v| f64::from(v[4])).sum::<f64>() / COUNT as f64;
+            let time = about["times_one_pass"][m].as_f64().unwrap_or(f64::NAN) * *draws as f64;
             println!(
-                "| {name} | {draws} | {:.1} | {:.1} | {:.1} | {:.0} | {nll:.2} | {cost:.0} |",
+                "| {name} | {draws} | {:.1} | {:.1} | {:.1} | {by_mean:.1} | {:.0} | {nll:.2} | {time:.0} |",
                 share(25.0),
                 share(200.0),
                 share(750.0),
-                scores.median_km().value()
+                scores.median_km().value(),
             );
-            if *draws == 16 || (m == 0 && *draws == 1) {
-                let key = format!("{}_{draws}_within_200", name.replace(' ', "_").to_lowercase());
-                figures.insert(key, json!(round(share(200.0))));
+            series[d].push((time, share(200.0)));
+            if *draws == 16 || *name == "one pass" && *draws == 1 {
+                let key = name.replace(' ', "_").to_lowercase();
+                figures.insert(format!("{key}_{draws}_within_200"), json!(round(share(200.0))));
             }
         }
     }
+    let mut chart = Chart::new("time, × one pass", "within 200 km, %").log_x();
+    for (draws, points) in DRAWS.iter().zip(series) {
+        let name = if *draws == 1 { "1 draw".into() } else { format!("{draws} draws") };
+        chart = chart.series(Series::line(name, points).joined());
+    }
+    let chart = chart
+        .title("One pass, DDIM 5 / 10 / 20 / 50, DDPM 200")
+        .caption("A simulation: it compares samplers, and says nothing about photographs.");
+    std::fs::write(folder.join("samplers.png"), chart.draw().png())?;
+    println!("\n![accuracy against time](samplers.png)\n");
+    let (n, ddim, ddpm) = (&about["ks_n"], &about["ks_ddim_50"], &about["ks_ddpm_200"]);
     println!(
-        "\nNLL with {UNIFORM_SHARE} of the uniform density mixed in; uniform alone: {UNIFORM_NLL_NATS:.2}."
-    );
-    println!(
-        "Levels of DDPM samples under the one-pass density: Kolmogorov distance {:.3} from uniform, n = {} (chance: below {:.3}).",
-        costs["ks_distance"].as_f64().unwrap_or(f64::NAN),
-        costs["ks_n"],
-        1.95 / costs["ks_n"].as_f64().unwrap_or(1.0).sqrt(),
+        "Do samples follow the density of the one pass? The levels at which that density holds \
+         them would then be uniform. Largest distance of their distribution to the uniform one, \
+         n = {n}: {ddpm} for DDPM 200, {ddim} for DDIM 50; by chance it exceeds {:.3} in one of a \
+         thousand cases.",
+        1.95 / n.as_f64().unwrap_or(1.0).sqrt(),
     );
     println!("A simulation: it compares samplers, and says nothing about photographs.");
     figures.insert("n".into(), json!(COUNT));
-    figures.insert("ks_distance".into(), costs["ks_distance"].clone());
+    figures.insert("ks_ddpm_200".into(), ddpm.clone());
+    figures.insert("ks_ddim_50".into(), ddim.clone());
     println!("\n{}", Value::Object(figures));
+    Ok(())
+}
+
+/// The densities at some steps of one denoising, on maps side by side.
+fn draw_denoising(folder: &Path) -> Result<()> {
+    let about: Value = serde_json::from_str(&std::fs::read_to_string(folder.join("about.json"))?)?;
+    let number = |value: &Value| value.as_f64().context("about.json has no shown_truth");
+    let truth = &about["shown_truth"];
+    let truth = LatLon::new(number(&truth[0])?, number(&truth[1])?)?;
+    let values = read_npy(&folder.join("steps.npy"))?;
+    let size = values.len() / SHOWN_STEPS.len();
+    let mut panels = Panels::new().columns(SHOWN_STEPS.len());
+    for (step, e) in SHOWN_STEPS.iter().zip(values.chunks_exact(size)) {
+        let e = Coefficients::from_vec(e.iter().map(|value| f64::from(*value)).collect())?;
+        let density = Integrator::new(e.max_degree()).exponential(&e);
+        let picture = Map::new(Projection::Globe { centre: truth })
+            .width_px(300)
+            .field(|place| density.log_density(place))
+            .scale(Scale::log_decades(4.0))
+            .colour_bar(ColourBar::Hidden)
+            .marker(Marker::new(truth))
+            .draw();
+        panels = panels.panel(format!("step {step}"), picture);
+    }
+    let sheet = panels
+        .title("Denoising: what the model believes after so many steps of DDPM")
+        .caption("A simulation with a GeoCLIP location embedding plus noise. Marked: the truth.");
+    std::fs::write(folder.join("denoising.png"), sheet.draw().png())?;
     Ok(())
 }
 
@@ -111,70 +174,112 @@ fn sample_all(wheel: &Path, model: &Path, folder: &Path) -> Result<()> {
     let numbers: Vec<usize> = (0..COUNT).collect();
     let condition = conditions(&simulation.test, &numbers, simulation.width, &device);
     let truths = &simulation.test.places[..COUNT];
-    let decoder = Decoder::new(diffusion.config().denoiser.max_degree);
     let mut values: Vec<f32> = Vec::new();
     for place in truths {
-        values.extend([place.latitude() as f32, place.longitude() as f32, 0.0]);
+        values.extend([place.latitude() as f32, place.longitude() as f32, 0.0, 0.0, 0.0]);
     }
+    let one_pass =
+        diffusion.sample(Some(condition.clone()), COUNT, SampleOptions::default(), |_| ());
+    let one_pass = diffusion.densities(&one_pass).context("no densities")?;
+    let surveys: Vec<_> = one_pass.iter().map(|density| density.survey()).collect();
     let mut times = Vec::new();
-    let mut last_places: Vec<Vec<LatLon>> = Vec::new();
+    let mut distances = serde_json::Map::new();
     for (name, method) in METHODS {
-        let began = Instant::now();
-        let draws = DRAWS[DRAWS.len() - 1];
-        // [draw][place]
-        let (mut places, mut densities) = (Vec::new(), Vec::new());
-        let mut network_seconds = 0.0;
-        for seed in 0..draws {
-            let options = SampleOptions { method, seed: seed as u64, ..SampleOptions::default() };
-            let start = Instant::now();
-            let output = diffusion.sample(Some(condition.clone()), COUNT, options, |_| ());
-            network_seconds += start.elapsed().as_secs_f64();
-            places.push(rows(&output).iter().map(|e| decoder.mode(e).place).collect::<Vec<_>>());
-            let made = diffusion.densities(&output).context("no densities")?;
-            densities.push(
-                made.iter().zip(truths).map(|(q, p)| q.log_density(*p).exp()).collect::<Vec<f64>>(),
-            );
-        }
-        times.push(network_seconds / draws as f64);
+        let sampled = draw_all(&diffusion, method, &condition, truths)?;
+        times.push(sampled.seconds_per_draw);
         for draws in DRAWS {
             for k in 0..COUNT {
-                let of_place: Vec<LatLon> = places[..draws].iter().map(|row| row[k]).collect();
-                let answer = nearest_to_all(&of_place);
-                let density: f64 =
-                    densities[..draws].iter().map(|row| row[k]).sum::<f64>() / draws as f64;
-                let nll = -((1.0 - UNIFORM_SHARE) * density
-                    + UNIFORM_SHARE * (-UNIFORM_NLL_NATS).exp())
-                .ln();
-                values.extend([answer.latitude() as f32, answer.longitude() as f32, nll as f32]);
+                values.extend(sampled.answer(k, draws).map(|value| value as f32));
             }
         }
-        last_places = places;
-        eprintln!("{name}: {:.0} s", began.elapsed().as_secs_f64());
+        if let Method::Ddim(50) | Method::Ddpm = method {
+            let levels = sampled.places[..COMPARED].iter().flat_map(|row| {
+                row.iter().zip(&surveys).map(|(place, survey)| survey.outcome(*place).level)
+            });
+            let key = format!("ks_{}", name.replace(' ', "_").to_lowercase());
+            distances.insert(key, json!(round(distance_to_uniform(levels.collect()))));
+        }
+        eprintln!("{name}: {:.1} s per draw", sampled.seconds_per_draw);
     }
-    // Do DDPM's samples follow the density of the one pass?
-    let output = diffusion.sample(Some(condition), COUNT, SampleOptions::default(), |_| ());
-    let densities = diffusion.densities(&output).context("no densities")?;
-    let mut levels: Vec<f64> = Vec::new();
-    for (k, density) in densities.iter().enumerate() {
-        let survey = density.survey();
-        levels.extend(last_places[..2].iter().map(|row| survey.outcome(row[k]).level));
+    keep_steps(&diffusion, condition, &folder.join("steps.npy"))?;
+    let truth = truths[SHOWN_PLACE];
+    distances.insert("ks_n".into(), json!(COMPARED * COUNT));
+    distances.insert("shown_truth".into(), json!([truth.latitude(), truth.longitude()]));
+    let relative: Vec<f64> = times.iter().map(|time| round(time / times[0])).collect();
+    distances.insert("times_one_pass".into(), json!(relative));
+    let about = format!("{:#}\n", Value::Object(distances));
+    std::fs::write(folder.join("about.json"), about)?;
+    let shape = [METHODS.len() * DRAWS.len() + 1, COUNT, FIELDS];
+    write_npy(&folder.join("predictions.npy"), &shape, &values)
+}
+
+/// All draws of one method.
+struct Sampled {
+    /// `[draw][place]`.
+    places: Vec<Vec<LatLon>>,
+    /// Density of each draw at the truth, `[draw][place]`.
+    densities: Vec<Vec<f64>>,
+    seconds_per_draw: f64,
+}
+
+impl Sampled {
+    /// What some draws for a place say together: the numbers of one row.
+    fn answer(&self, k: usize, draws: usize) -> [f64; FIELDS] {
+        let places: Vec<LatLon> = self.places[..draws].iter().map(|row| row[k]).collect();
+        let nearest = nearest_to_all(&places);
+        let mean = mean_place(&places).unwrap_or(nearest);
+        let density = self.densities[..draws].iter().map(|row| row[k]).sum::<f64>() / draws as f64;
+        let uniform = UNIFORM_SHARE * (-UNIFORM_NLL_NATS).exp();
+        let nll = -((1.0 - UNIFORM_SHARE) * density + uniform).ln();
+        [nearest.latitude(), nearest.longitude(), mean.latitude(), mean.longitude(), nll]
     }
-    levels.sort_by(f64::total_cmp);
-    let count = levels.len() as f64;
-    let gaps = levels.iter().enumerate().map(|(k, level)| {
-        (level - k as f64 / count).abs().max((level - (k + 1) as f64 / count).abs())
-    });
-    let costs = json!({
-        "times_one_pass": times.iter().map(|time| round(time / times[0])).collect::<Vec<f64>>(),
-        "ks_distance": round(gaps.fold(0.0, f64::max)),
-        "ks_n": levels.len(),
-    });
-    std::fs::write(folder.join("costs.json"), costs.to_string() + "\n")?;
-    write_npy(
-        &folder.join("predictions.npy"),
-        &[METHODS.len() * DRAWS.len() + 1, COUNT, 3],
-        &values,
-    )
+}
+
+fn draw_all(
+    diffusion: &Diffusion,
+    method: Method,
+    condition: &Tensor<2>,
+    truths: &[LatLon],
+) -> Result<Sampled> {
+    let decoder = Decoder::new(diffusion.config().denoiser.max_degree);
+    let mut sampled = Sampled { places: Vec::new(), densities: Vec::new(), seconds_per_draw: 0.0 };
+    let draws = DRAWS[DRAWS.len() - 1];
+    for seed in 0..draws {
+        let options = SampleOptions { method, seed: seed as u64, ..SampleOptions::default() };
+        let began = cpu_seconds();
+        let output = diffusion.sample(Some(condition.clone()), COUNT, options, |_| ());
+        sampled.seconds_per_draw += (cpu_seconds() - began) / draws as f64;
+        sampled.places.push(rows(&output).iter().map(|e| decoder.mode(e).place).collect());
+        let densities = diffusion.densities(&output).context("no densities")?;
+        let at_truth = densities.iter().zip(truths).map(|(q, place)| q.log_density(*place).exp());
+        sampled.densities.push(at_truth.collect());
+    }
+    Ok(sampled)
+}
+
+/// The outputs that the paper's figure shows, for one place.
+fn keep_steps(diffusion: &Diffusion, condition: Tensor<2>, path: &Path) -> Result<()> {
+    let condition = condition.slice([SHOWN_PLACE..SHOWN_PLACE + 1]);
+    let options = SampleOptions { method: Method::Ddpm, seed: 0, ..SampleOptions::default() };
+    let mut outputs = Vec::new();
+    diffusion.sample(Some(condition), 1, options, |step| outputs.extend(rows(step.output)));
+    let mut kept: Vec<f32> = Vec::new();
+    for step in SHOWN_STEPS {
+        // The last levels are left out where nothing is left to decide.
+        let e = &outputs[step.min(outputs.len() - 1)];
+        kept.extend(e.as_slice().iter().map(|value| *value as f32));
+    }
+    write_npy(path, &[SHOWN_STEPS.len(), kept.len() / SHOWN_STEPS.len()], &kept)
+}
+
+/// The largest distance between the distribution of numbers and the uniform one on [0, 1].
+fn distance_to_uniform(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    let count = numbers.len() as f64;
+    let gap = |(k, number): (usize, &f64)| {
+        (number - k as f64 / count).abs().max((number - (k + 1) as f64 / count).abs())
+    };
+    numbers.iter().enumerate().map(gap).fold(0.0, f64::max)
 }
 
 /// The place with the least total distance to the others.

@@ -54,7 +54,7 @@ pub use derivatives::Jet;
 pub use grid::Grid;
 pub use legendre::LARGEST_DEGREE;
 pub use paper_decoders::AnchorDecoder;
-pub use place::{EARTH_RADIUS_KM, InvalidPlace, LatLon};
+pub use place::{EARTH_RADIUS_KM, InvalidPlace, LatLon, mean_place};
 pub use polygons::MultiPolygon;
 pub use scalar::Scalar;
 pub use scores::{

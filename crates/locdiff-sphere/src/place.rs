@@ -121,6 +121,21 @@ impl LatLon {
     }
 }
 
+/// The mean of places on the sphere: the direction of the mean of their unit vectors.
+/// Unlike the mean of latitudes and longitudes it knows no antimeridian and no poles. `None`
+/// if there are no places or they cancel out, as two antipodes do.
+pub fn mean_place(places: &[LatLon]) -> Option<LatLon> {
+    let mut sum = [0.0; 3];
+    for place in places {
+        let vector = UnitVector::from(*place).to_array();
+        sum.iter_mut().zip(vector).for_each(|(sum, part)| *sum += part);
+    }
+    // Antipodes leave rounding errors, which point nowhere.
+    let length = sum.iter().map(|part| part * part).sum::<f64>().sqrt();
+    let direction = (length > 1e-9 * places.len() as f64).then_some(sum)?;
+    UnitVector::from_direction(direction).map(LatLon::from)
+}
+
 impl From<UnitVector> for LatLon {
     fn from(vector: UnitVector) -> LatLon {
         let [x, y, z] = vector.to_array();
@@ -186,6 +201,17 @@ fn wrap_degrees(longitude: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_mean_of_places_knows_no_antimeridian_and_no_poles() {
+        let at = |latitude, longitude| LatLon::new(latitude, longitude).unwrap();
+        let mean = mean_place(&[at(10.0, 179.0), at(10.0, -179.0)]).unwrap();
+        assert!(mean.distance_km(at(10.0, 180.0)) < 2.0);
+        let mean = mean_place(&[at(80.0, 0.0), at(80.0, 120.0), at(80.0, -120.0)]).unwrap();
+        assert!(mean.distance_km(LatLon::NORTH_POLE) < 1e-6);
+        assert_eq!(mean_place(&[at(20.0, 30.0), at(-20.0, -150.0)]), None);
+        assert_eq!(mean_place(&[]), None);
+    }
 
     #[test]
     fn longitude_wraps_and_latitude_does_not() {

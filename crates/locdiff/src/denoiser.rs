@@ -20,6 +20,8 @@ use burn::tensor::{Device, Tensor, TensorData};
 use locdiff_sphere::coefficient_count;
 use serde::{Deserialize, Serialize};
 
+use crate::fused::{modulate, sine};
+
 /// Everything that fixes the network's shape.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DenoiserConfig {
@@ -268,13 +270,11 @@ impl Denoiser {
 impl SirenModule {
     fn forward(&self, x: Tensor<2>, condition: Tensor<2>, time: Tensor<2>) -> Tensor<2> {
         let modulation = self.from_time.forward(time); // [batch, 2·width]
-        let [_, both] = modulation.dims();
-        let scale = modulation.clone().narrow(1, 0, both / 2);
-        let shift = modulation.narrow(1, both / 2, both / 2);
-        let hidden = (scale + 1.0) * self.from_input.forward(x)
-            + shift
-            + self.from_condition.forward(condition); // [batch, width]
-        let sine = (self.out.forward(hidden) * self.frequency).sin(); // [batch, d_out]
+        let (x, condition) = (self.from_input.forward(x), self.from_condition.forward(condition));
+        let hidden = modulate(x, modulation, condition); // [batch, width]
+        let product = hidden.matmul(self.out.weight.val()); // [batch, d_out]
+        let bias = self.out.bias.as_ref().expect("the sine's linear map has a bias").val();
+        let sine = sine(product, bias, self.frequency);
         self.dropout.forward(sine)
     }
 }

@@ -15,7 +15,9 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::cpu_integrals::CpuGrid;
 use crate::denoiser::{Denoiser, DenoiserConfig};
+use crate::fused::{is_cpu, numbers_of};
 use crate::objective::{Objective, Quadrature};
 use crate::schedule::{InvalidSchedule, Schedule, ScheduleConfig};
 use crate::sphere_tensors::{SphereGrid, tensor};
@@ -101,8 +103,14 @@ pub struct Diffusion {
     schedule: Schedule,
     denoiser: Denoiser,
     /// For the mean encoding of an exponential density.
-    grid: SphereGrid,
+    grid: MomentGrid,
     device: Device,
+}
+
+#[derive(Debug)]
+enum MomentGrid {
+    Cpu(CpuGrid),
+    Tensors(SphereGrid),
 }
 
 impl Diffusion {
@@ -122,7 +130,12 @@ impl Diffusion {
         let schedule = Schedule::new(config.schedule, max_degree)?;
         // Moments to degree L of a density that this grid resolves.
         let rings = 4 * (max_degree + 1);
-        let grid = SphereGrid::new(Grid::new(rings, 2 * rings), max_degree, device);
+        let grid = if is_cpu(device) {
+            MomentGrid::Cpu(CpuGrid::new(rings, max_degree))
+        } else {
+            let grid = Grid::new(rings, 2 * rings);
+            MomentGrid::Tensors(SphereGrid::new(grid, max_degree, device))
+        };
         Ok(Diffusion { config, schedule, denoiser, grid, device: device.clone() })
     }
 
@@ -252,8 +265,16 @@ impl Diffusion {
 
     /// The mean of Y under q ∝ exp(e·Y), `[batch, d]`.
     pub fn mean_encoding(&self, output: Tensor<2>) -> Tensor<2> {
-        let values = self.grid.synthesize(output) + self.grid.log_areas();
-        self.grid.analyze(softmax(values, 1))
+        match &self.grid {
+            MomentGrid::Cpu(grid) => {
+                let means = grid.mean_encoding(&numbers_of(&output));
+                tensor(means, output.dims(), &self.device)
+            }
+            MomentGrid::Tensors(grid) => {
+                let values = grid.synthesize(output) + grid.log_areas();
+                grid.analyze(softmax(values, 1))
+            }
+        }
     }
 
     /// From noise level t to `next`, towards an estimate of x_0: with fresh noise by the

@@ -4,15 +4,22 @@
 //! levels ([`Schedule`]), objectives ([`Loss`]) and samplers ([`Diffusion`]), on Burn: tensors
 //! live on a device that is chosen at run time.
 
+mod adam;
+mod average;
+mod cpu_integrals;
 mod denoiser;
 mod diffusion;
+mod fused;
 mod geoclip;
 mod model_directory;
 mod objective;
 mod schedule;
 mod sphere_tensors;
+mod views;
 mod weights;
 
+pub use adam::{Adam, AdamConfig, AdamState};
+pub use average::moved_towards;
 pub use denoiser::{Denoiser, DenoiserConfig};
 pub use diffusion::{Diffusion, DiffusionConfig, Meaning, Method, SampleOptions, Step, rows};
 pub use geoclip::{Existing, GeoClip, GeoClipError, ImageHead, LocationEncoder};

@@ -18,7 +18,9 @@ use locdiff_sphere::{Anchors, Basis, Grid, LatLon};
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 
-use crate::sphere_tensors::{SphereGrid, encodings};
+use crate::cpu_integrals::{CpuGrid, likelihood_over_anchors, reverse_kl_over_anchors};
+use crate::fused::{is_cpu, numbers_of, with_gradient};
+use crate::sphere_tensors::{SphereGrid, encodings, tensor};
 
 /// The quantity that training minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,8 +67,19 @@ pub struct Loss {
     objective: Objective,
     quadrature: Quadrature,
     basis: Basis,
-    grids: Vec<SphereGrid>,
+    /// Of the coarsest grid; 0 without grids.
+    rings: usize,
+    integrals: Integrals,
     device: Device,
+}
+
+/// Where integrals are taken, and with which grids.
+#[derive(Debug)]
+enum Integrals {
+    /// In vectors on all cores, gradients written down.
+    Cpu(Vec<CpuGrid>),
+    /// As tensor operations that differentiate on every device.
+    Tensors(Vec<SphereGrid>),
 }
 
 impl Loss {
@@ -77,26 +90,40 @@ impl Loss {
         max_degree: usize,
         device: &Device,
     ) -> Loss {
+        Loss::on(is_cpu(device), objective, quadrature, max_degree, device)
+    }
+
+    fn on(
+        cpu: bool,
+        objective: Objective,
+        quadrature: Quadrature,
+        max_degree: usize,
+        device: &Device,
+    ) -> Loss {
         let needs_grid = matches!(objective, Objective::ReverseKl | Objective::Likelihood);
-        let grids = match quadrature {
-            Quadrature::Transform(rings) if needs_grid => {
-                let rings = if rings == 0 { default_rings(max_degree) } else { rings };
-                let rings = rings.max(max_degree + 1);
-                (rings..rings + RING_CHOICES)
-                    .map(|rings| SphereGrid::new(Grid::new(rings, 2 * rings), max_degree, device))
-                    .collect()
-            }
-            _ => Vec::new(),
+        let rings = match quadrature {
+            Quadrature::Transform(0) if needs_grid => default_rings(max_degree),
+            Quadrature::Transform(rings) if needs_grid => rings.max(max_degree + 1),
+            _ => 0,
+        };
+        let choices = if rings == 0 { 0..0 } else { rings..rings + RING_CHOICES };
+        let integrals = if cpu {
+            Integrals::Cpu(choices.map(|rings| CpuGrid::new(rings, max_degree)).collect())
+        } else {
+            let grid = |rings| SphereGrid::new(Grid::new(rings, 2 * rings), max_degree, device);
+            Integrals::Tensors(choices.map(grid).collect())
         };
         let basis = Basis::new(max_degree);
-        Loss { objective, quadrature, basis, grids, device: device.clone() }
+        Loss { objective, quadrature, basis, rings, integrals, device: device.clone() }
     }
 
     /// The sharpest density that the quadrature resolves, as the factor t of t·Y(place):
     /// training draws noise levels whose evidence is no sharper. At most 1, a clean encoding.
     pub fn sharpest(&self) -> f64 {
-        let Some(grid) = self.grids.first() else { return 1.0 };
-        let spacing = PI / grid.rings() as f64;
+        if self.rings == 0 {
+            return 1.0;
+        }
+        let spacing = PI / self.rings as f64;
         let sigma = spacing / SPACING_PER_SIGMA;
         (1.0 / (curvature_of_encoding(self.basis.max_degree()) * sigma * sigma)).min(1.0)
     }
@@ -119,15 +146,69 @@ impl Loss {
                 let length = |v: Tensor<2>| (v.square().sum_dim(1) + 1e-12).sqrt();
                 (dot / (length(output) * length(truth))).neg().mean() + 1.0
             }
-            Objective::Likelihood => self.likelihood(output, truth, rng).mean(),
-            Objective::ReverseKl => self.reverse_kl(output, truth, rng).mean(),
+            Objective::Likelihood | Objective::ReverseKl => match &self.integrals {
+                Integrals::Cpu(grids) => self.mean_on_cpu(grids, output, places, rng),
+                Integrals::Tensors(grids) if self.objective == Objective::Likelihood => {
+                    self.likelihood(grids, output, truth, rng).mean()
+                }
+                Integrals::Tensors(grids) => self.reverse_kl(grids, output, truth, rng).mean(),
+            },
         }
     }
 
+    fn mean_on_cpu(
+        &self,
+        grids: &[CpuGrid],
+        output: Tensor<2>,
+        places: &[LatLon],
+        rng: &mut impl Rng,
+    ) -> Tensor<1> {
+        let shape = output.dims();
+        let likelihood = self.objective == Objective::Likelihood;
+        let device = self.device.clone().inner();
+        let (value, gradient) = match self.quadrature {
+            Quadrature::Transform(_) => {
+                let mut truth = vec![0.0_f32; places.len() * self.basis.len()];
+                self.basis.encode_into(places, &mut truth);
+                let grid = &grids[rng.random_range(0..grids.len())];
+                let angle = rng.random_range(0.0..TAU);
+                let e = numbers_of(&output);
+                let (value, gradient) = if likelihood {
+                    grid.likelihood(&e, &truth, angle)
+                } else {
+                    grid.reverse_kl(&e, &truth, angle)
+                };
+                (value, tensor(gradient, shape, &device))
+            }
+            Quadrature::Anchors(count) => {
+                let anchors = Anchors::uniform(count, rng);
+                let anchors = encodings(&self.basis, anchors.places(), &device);
+                let truth = encodings(&self.basis, places, &device);
+                let e = if output.device().is_autodiff() {
+                    output.clone().inner()
+                } else {
+                    output.clone()
+                };
+                if likelihood {
+                    likelihood_over_anchors(e, &truth, &anchors)
+                } else {
+                    reverse_kl_over_anchors(e, &truth, &anchors)
+                }
+            }
+        };
+        with_gradient(output, value, gradient)
+    }
+
     /// A(e) − e·Y(place) `[batch, 1]`, in nats.
-    fn likelihood(&self, output: Tensor<2>, truth: Tensor<2>, rng: &mut impl Rng) -> Tensor<2> {
+    fn likelihood(
+        &self,
+        grids: &[SphereGrid],
+        output: Tensor<2>,
+        truth: Tensor<2>,
+        rng: &mut impl Rng,
+    ) -> Tensor<2> {
         let at_truth = (output.clone() * truth).sum_dim(1); // [batch, 1]
-        let (values, log_areas) = self.values(output, rng); // [batch, nodes]
+        let (values, log_areas) = self.values(grids, output, rng); // [batch, nodes]
         match self.quadrature {
             // Random points alone would miss a peak at the truth, and nothing would hold it
             // back: the truth is one of them.
@@ -141,10 +222,16 @@ impl Loss {
     }
 
     /// KL(q_e ‖ q_Y(place)) `[batch, 1]`, in nats.
-    fn reverse_kl(&self, output: Tensor<2>, truth: Tensor<2>, rng: &mut impl Rng) -> Tensor<2> {
+    fn reverse_kl(
+        &self,
+        grids: &[SphereGrid],
+        output: Tensor<2>,
+        truth: Tensor<2>,
+        rng: &mut impl Rng,
+    ) -> Tensor<2> {
         let [batch, _] = output.dims();
         // Both on the same points.
-        let (values, log_areas) = self.values(Tensor::cat(vec![output, truth], 0), rng);
+        let (values, log_areas) = self.values(grids, Tensor::cat(vec![output, truth], 0), rng);
         let logs = log_softmax(values + log_areas, 1); // [2·batch, nodes]
         let [_, nodes] = logs.dims();
         let mine = logs.clone().slice([0..batch, 0..nodes]);
@@ -153,7 +240,12 @@ impl Loss {
     }
 
     /// F at this batch's points `[batch, points]`, and the logarithms of their areas.
-    fn values(&self, coefficients: Tensor<2>, rng: &mut impl Rng) -> (Tensor<2>, Tensor<2>) {
+    fn values(
+        &self,
+        grids: &[SphereGrid],
+        coefficients: Tensor<2>,
+        rng: &mut impl Rng,
+    ) -> (Tensor<2>, Tensor<2>) {
         match self.quadrature {
             Quadrature::Anchors(count) => {
                 let anchors = Anchors::uniform(count, rng);
@@ -163,8 +255,8 @@ impl Loss {
                 (coefficients.matmul(anchors.transpose()), log_areas)
             }
             Quadrature::Transform(_) => {
-                let choice = rng.random_range(0..self.grids.len());
-                let grid = self.grids[choice].turned(rng.random_range(0.0..TAU));
+                let choice = rng.random_range(0..grids.len());
+                let grid = grids[choice].turned(rng.random_range(0.0..TAU));
                 (grid.synthesize(coefficients), grid.log_areas())
             }
         }
@@ -187,4 +279,46 @@ fn default_rings(max_degree: usize) -> usize {
     let sigma = 1.0 / curvature_of_encoding(max_degree).sqrt();
     let enough = (PI / (SPACING_PER_SIGMA * sigma)).ceil() as usize;
     enough.clamp(2 * max_degree + 2, 6 * (max_degree + 1).max(4))
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::{Distribution, Tolerance};
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+
+    /// The CPU's integrals and written-down gradients equal the differentiated tensors.
+    #[test]
+    fn both_ways_to_integrate_agree() {
+        let device = Device::flex().autodiff();
+        device.seed(1);
+        let max_degree = 9;
+        let mut rng = ChaCha8Rng::seed_from_u64(2);
+        let places = Anchors::uniform(21, &mut rng).places().to_vec();
+        let noise = Tensor::<2>::random([21, 100], Distribution::Normal(0.0, 0.5), &device);
+        let near = encodings(&Basis::new(max_degree), &places, &device) * 0.7 + noise;
+        for objective in [Objective::Likelihood, Objective::ReverseKl] {
+            for quadrature in [Quadrature::Transform(40), Quadrature::Anchors(500)] {
+                let run = |cpu: bool| {
+                    let loss = Loss::on(cpu, objective, quadrature, max_degree, &device);
+                    let output = near.clone().detach().require_grad();
+                    let mut rng = ChaCha8Rng::seed_from_u64(3);
+                    let mean = loss.mean(output.clone(), &places, &mut rng);
+                    let gradients = (mean.clone() * 3.0).backward();
+                    let gradient = output.grad(&gradients).expect("a gradient");
+                    (mean.into_scalar::<f32>(), gradient.into_data())
+                };
+                let (fast, plain) = (run(true), run(false));
+                assert!(
+                    (fast.0 - plain.0).abs() < 1e-4,
+                    "{objective:?} by {quadrature:?}: {} and {}",
+                    fast.0,
+                    plain.0
+                );
+                fast.1.assert_approx_eq::<f32>(&plain.1, Tolerance::absolute(1e-5));
+            }
+        }
+    }
 }

@@ -381,3 +381,29 @@ fn a_model_on_disk_is_the_same_model() {
     assert!(error.contains("version 9") && error.contains("version 1"), "{error}");
     std::fs::remove_dir_all(directory).unwrap();
 }
+
+#[test]
+fn views_of_one_picture_are_mixed_or_averaged_on_the_sphere() {
+    let device = Device::flex();
+    device.seed(4);
+    let diffusion = Diffusion::init(config(Objective::Likelihood, 5, 50), &device).unwrap();
+    let views = tensor(random_coefficients(3, 6, 30.0, 1), [3, 6], &device);
+    let options = SampleOptions { method: Method::Ddim(5), ..SampleOptions::default() };
+    let output = diffusion.sample(Some(views.clone()), 3, options, |_| ());
+    let parts = diffusion.densities(&output).unwrap();
+    let mixture = diffusion.density_of_views(views.clone(), options).unwrap().unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    for _ in 0..20 {
+        let place = uniform_place(&mut rng);
+        let mean = parts.iter().map(|part| part.log_density(place).exp()).sum::<f64>() / 3.0;
+        assert!((mixture.log_density(place).exp() / mean - 1.0).abs() < 1e-6);
+    }
+    let decoder = Decoder::new(5);
+    let modes: Vec<LatLon> = rows(&output).iter().map(|e| decoder.mode(e).place).collect();
+    let mean = diffusion.mean_place_of_views(views.clone(), options).unwrap();
+    assert_eq!(Some(mean), locdiff_sphere::mean_place(&modes));
+    // Nothing to mix without probabilities.
+    let diffusion = Diffusion::init(config(Objective::L2, 5, 50), &device).unwrap();
+    assert!(diffusion.density_of_views(views.clone(), options).is_none());
+    assert!(diffusion.mean_place_of_views(views, options).is_some());
+}

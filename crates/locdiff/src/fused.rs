@@ -1,0 +1,174 @@
+//! Operations that the CPU does in one pass over memory.
+//!
+//! Burn's CPU backend runs element-wise operations one after the other on one thread, and
+//! calls scalar sines. Training spends half of its time there; done at once, on all threads
+//! and in vectors, little of that remains. On other devices, and as the reference in tests,
+//! the same is written in Burn's own operations (`plain_*`).
+
+mod elementary;
+mod operations;
+
+use burn::backend::{Dispatch, Flex};
+use burn::tensor::{Device, Tensor};
+
+pub(crate) use elementary::{exp, vectorised};
+use operations::FusedOperations;
+pub(crate) use operations::slice_of;
+
+/// Whether tensors of a device live in the memory of Burn's CPU backend.
+pub(crate) fn is_cpu(device: &Device) -> bool {
+    device.clone().inner() == Device::flex()
+}
+
+/// sin(frequency·(x + bias)) of x `[rows, width]` and a bias `[width]`.
+pub(crate) fn sine(x: Tensor<2>, bias: Tensor<1>, frequency: f64) -> Tensor<2> {
+    if is_cpu(&x.device()) {
+        let output = Dispatch::sine(x.into_dispatch(), bias.into_dispatch(), frequency);
+        Tensor::from_dispatch(output)
+    } else {
+        plain_sine(x, bias, frequency)
+    }
+}
+
+fn plain_sine(x: Tensor<2>, bias: Tensor<1>, frequency: f64) -> Tensor<2> {
+    ((x + bias.unsqueeze()) * frequency).sin()
+}
+
+/// (1 + α) ⊙ x + ε + c of x and c `[rows, width]`; α and ε are the halves of the
+/// modulation `[rows, 2·width]`.
+pub(crate) fn modulate(x: Tensor<2>, modulation: Tensor<2>, c: Tensor<2>) -> Tensor<2> {
+    if is_cpu(&x.device()) {
+        let (x, modulation, c) = (x.into_dispatch(), modulation.into_dispatch(), c.into_dispatch());
+        Tensor::from_dispatch(Dispatch::modulate(x, modulation, c))
+    } else {
+        plain_modulate(x, modulation, c)
+    }
+}
+
+fn plain_modulate(x: Tensor<2>, modulation: Tensor<2>, c: Tensor<2>) -> Tensor<2> {
+    let [_, width] = x.dims();
+    let scale = modulation.clone().narrow(1, 0, width);
+    let shift = modulation.narrow(1, width, width);
+    (scale + 1.0) * x + shift + c
+}
+
+/// A number that was computed from the numbers of x, with its gradient by them (of the same
+/// shape, itself without gradients), as a tensor `[1]` through which gradients flow.
+pub(crate) fn with_gradient(x: Tensor<2>, value: f64, gradient: Tensor<2>) -> Tensor<1> {
+    let device = x.device();
+    if is_cpu(&device) {
+        let value = Tensor::<1>::from_floats([value as f32], &device.inner());
+        Tensor::from_dispatch(Dispatch::with_gradient(
+            x.into_dispatch(),
+            value.into_dispatch(),
+            gradient.into_dispatch(),
+        ))
+    } else {
+        let gradient = if device.is_autodiff() { Tensor::from_inner(gradient) } else { gradient };
+        plain_with_gradient(x, value, gradient)
+    }
+}
+
+/// A linear function of x that has this gradient everywhere and this value here.
+fn plain_with_gradient(x: Tensor<2>, value: f64, gradient: Tensor<2>) -> Tensor<1> {
+    let here = (x.clone().detach() * gradient.clone()).sum();
+    (x * gradient).sum() - here + value
+}
+
+/// The numbers of a tensor, without a copy where the device allows it.
+pub(crate) fn numbers_of(x: &Tensor<2>) -> Vec<f32> {
+    let x = if x.device().is_autodiff() { x.clone().inner() } else { x.clone() };
+    match x.clone().try_into_primitive::<Flex>() {
+        Ok(primitive) => slice_of(&primitive.to_contiguous()).to_vec(),
+        Err(_) => x.into_data().try_to_vec().expect("numbers of the backend are f32"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::{Distribution, TensorData, Tolerance};
+
+    use super::*;
+
+    fn random(shape: [usize; 2], device: &Device) -> Tensor<2> {
+        Tensor::random(shape, Distribution::Normal(0.0, 1.5), device)
+    }
+
+    /// Outputs and gradients of two functions of two matrices and a vector, weighed at random.
+    fn assert_same(
+        shapes: [[usize; 2]; 3],
+        fused: impl Fn([Tensor<2>; 3]) -> Tensor<2>,
+        plain: impl Fn([Tensor<2>; 3]) -> Tensor<2>,
+    ) {
+        let device = Device::flex().autodiff();
+        device.seed(3);
+        let inputs = shapes.map(|shape| random(shape, &device));
+        let weights = random(shapes[0], &device);
+        let run = |function: &dyn Fn([Tensor<2>; 3]) -> Tensor<2>| {
+            let inputs = inputs.clone().map(|input| input.detach().require_grad());
+            let output = function(inputs.clone());
+            let mut gradients = (output.clone() * weights.clone()).sum().backward();
+            let of_inputs = inputs.map(|input| input.grad_remove(&mut gradients));
+            (output.into_data(), of_inputs)
+        };
+        let (fused, plain) = (run(&fused), run(&plain));
+        fused.0.assert_approx_eq::<f32>(&plain.0, Tolerance::absolute(2e-6));
+        for (fused, plain) in fused.1.into_iter().zip(plain.1) {
+            let (Some(fused), Some(plain)) = (fused, plain) else { continue };
+            fused
+                .into_data()
+                .assert_approx_eq::<f32>(&plain.into_data(), Tolerance::rel_abs(1e-5, 1e-4));
+        }
+    }
+
+    #[test]
+    fn sine_equals_the_plain_one() {
+        // More rows than one task takes, and a width that no vector divides.
+        let shapes = [[700, 37], [1, 37], [1, 1]];
+        let bias = |b: Tensor<2>| b.reshape([37]);
+        assert_same(
+            shapes,
+            |[x, b, _]| sine(x, bias(b), 5.0),
+            |[x, b, _]| plain_sine(x, bias(b), 5.0),
+        );
+        // A transposed view.
+        let shapes = [[37, 50], [1, 37], [1, 1]];
+        assert_same(
+            [[50, 37], shapes[1], shapes[2]],
+            |[x, b, _]| sine(x.transpose().reshape([50, 37]), bias(b), 2.0),
+            |[x, b, _]| plain_sine(x.transpose().reshape([50, 37]), bias(b), 2.0),
+        );
+    }
+
+    #[test]
+    fn modulation_equals_the_plain_one() {
+        assert_same(
+            [[600, 21], [600, 42], [600, 21]],
+            |[x, m, c]| modulate(x, m, c),
+            |[x, m, c]| plain_modulate(x, m, c),
+        );
+    }
+
+    #[test]
+    fn a_known_gradient_arrives_scaled() {
+        let device = Device::flex().autodiff();
+        let numbers: Vec<f32> = (0..6).map(|k| k as f32).collect();
+        let given = Tensor::<2>::from_data(TensorData::new(numbers.clone(), [2, 3]), &device);
+        for fused in [true, false] {
+            let x = random([2, 3], &device).require_grad();
+            let value = if fused {
+                with_gradient(x.clone(), 7.0, given.clone().inner())
+            } else {
+                plain_with_gradient(x.clone(), 7.0, given.clone())
+            };
+            assert!((value.clone().into_scalar::<f32>() - 7.0).abs() < 1e-5);
+            let gradients = (value * 2.0).backward();
+            let gradient = x.grad(&gradients).expect("x has a gradient").into_data();
+            let expected: Vec<f32> = numbers.iter().map(|k| 2.0 * k).collect();
+            gradient.assert_approx_eq::<f32>(
+                &TensorData::new(expected, [2, 3]),
+                Tolerance::absolute(1e-5),
+            );
+        }
+    }
+}
