@@ -7,6 +7,8 @@
 mod model;
 mod progress;
 mod sphere;
+#[cfg(feature = "models")]
+mod train;
 
 use std::ffi::OsString;
 use std::io;
@@ -31,7 +33,15 @@ enum Command {
     /// Places as spherical-harmonic coefficients, and back.
     #[command(subcommand)]
     Sphere(sphere::Command),
+    /// Train a model on embeddings with known places.
+    #[cfg(feature = "models")]
+    Train(train::Arguments),
 }
+
+/// Training allocates and frees large arrays all the time; this allocator keeps them at hand.
+#[cfg(feature = "models")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("LOCDIFF_BUILD"), ")");
 
@@ -40,6 +50,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "models")]
         Command::Model(command) => model::run(command),
         Command::Sphere(command) => sphere::run(command),
+        #[cfg(feature = "models")]
+        Command::Train(arguments) => train::run(arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

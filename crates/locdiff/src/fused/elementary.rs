@@ -14,10 +14,12 @@ pub(crate) fn vectorised<R>(work: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(work)
 }
 
-/// e^x, never below 1e-38.
+/// e^x; zero below −60, where a share of a sum no longer counts: products with still smaller
+/// numbers would not be normal, and so a hundred times slower.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
-    let x = x.clamp(-87.0, 88.0);
+    let small = x < -60.0;
+    let x = x.clamp(-60.0, 88.0);
     let shifted = x * std::f32::consts::LOG2_E + ROUND;
     let n = shifted - ROUND;
     // ln 2 in two parts: the first has few bits, so its product with n is exact.
@@ -27,7 +29,8 @@ pub(crate) fn exp(x: f32) -> f32 {
         p = p * r + coefficient;
     }
     let power = shifted.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127) << 23;
-    (p * r * r + r + 1.0) * f32::from_bits(power)
+    let value = (p * r * r + r + 1.0) * f32::from_bits(power);
+    if small { 0.0 } else { value }
 }
 
 /// Sine and cosine.
@@ -58,13 +61,13 @@ mod tests {
 
     #[test]
     fn exp_agrees_with_f64() {
-        for k in -870_000..880_000 {
+        for k in -600_000..880_000 {
             let x = k as f32 * 1e-4;
             let exact = f64::from(x).exp();
             let error = (f64::from(exp(x)) - exact).abs() / exact;
             assert!(error < 3e-7, "exp({x}): relative error {error:e}");
         }
-        assert!(exp(-1e30) < 1e-37 && exp(f32::NEG_INFINITY) < 1e-37);
+        assert_eq!([exp(-60.1), exp(-1e30), exp(f32::NEG_INFINITY)], [0.0; 3]);
     }
 
     #[test]

@@ -1,0 +1,190 @@
+//! `locdiff train`: embeddings in, a model out.
+
+use std::io::{Write, stderr, stdout};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use locdiff::device_by_name;
+use locdiff_train::{
+    Dataset, Event, OnBadShard, Outcome, Plan, RunOptions, Start, TrainingConfig, train,
+};
+use serde_json::json;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The configuration, a TOML file; see configs/ for those of published settings
+    config: PathBuf,
+    /// The embeddings: a directory of Parquet shards, or an s3:// address
+    #[arg(long, value_name = "DIR")]
+    data: String,
+    /// Where the run is written: checkpoints, log, and the model at the end
+    #[arg(short, long, value_name = "DIR", required_unless_present = "plan")]
+    out: Option<PathBuf>,
+    /// Go on from the newest checkpoint in the output directory
+    #[arg(long)]
+    resume: bool,
+    /// Stop, with a checkpoint, after so many minutes
+    #[arg(long, value_name = "N")]
+    max_minutes: Option<f64>,
+    /// Where to compute: cpu, cuda:N, wgpu or metal, as far as this program was built for them
+    #[arg(long, default_value = "cpu")]
+    device: String,
+    /// Leave bad shards out instead of failing; they are named and counted
+    #[arg(long)]
+    skip_bad_shards: bool,
+    /// Don't train: say how long it would take and what it would need
+    #[arg(long)]
+    plan: bool,
+    /// Results on stdout as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let config = TrainingConfig::read(&arguments.config)?;
+    let device = device_by_name(&arguments.device)?;
+    let policy = if arguments.skip_bad_shards { OnBadShard::Skip } else { OnBadShard::Fail };
+    let data = Dataset::open(&arguments.data, policy)?;
+    for skipped in data.skipped() {
+        writeln!(stderr(), "left out: {skipped}")?;
+    }
+    if arguments.plan {
+        let plan = Plan::measure(&config, data.layout().width, Some(data.rows()), &device)?;
+        return print_plan(&plan, arguments.json);
+    }
+    let directory = arguments.out.context("--out is missing")?;
+    let start = if arguments.resume { Start::Resume } else { Start::New };
+    let at_most = match arguments.max_minutes {
+        Some(minutes) if !(minutes > 0.0 && minutes < 1e9) => {
+            bail!("--max-minutes {minutes}: it must be a positive number")
+        }
+        minutes => minutes.map(|minutes| Duration::from_secs_f64(60.0 * minutes)),
+    };
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    // The first ctrl-C lets the step end and saves; the second ends the program at once.
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })?;
+    let options = RunOptions { directory, start, at_most, device };
+    let mut bar = Bar::new(config.run.steps);
+    let outcome =
+        train(&config, &data, &options, &|| interrupted.load(Ordering::Relaxed), &mut |event| {
+            bar.show(&event)
+        })?;
+    bar.bar.finish_and_clear();
+    let (state, step, path) = match &outcome {
+        Outcome::Finished(path) => ("finished", config.run.steps, Some(path.display().to_string())),
+        Outcome::Stopped(step) => ("stopped", *step, None),
+    };
+    match &path {
+        Some(path) => writeln!(stderr(), "finished after {step} steps: the model is in {path}")?,
+        None => writeln!(stderr(), "stopped after {step} steps; go on with --resume")?,
+    }
+    if arguments.json {
+        writeln!(stdout(), "{}", json!({ "state": state, "step": step, "model": path }))?;
+    }
+    Ok(())
+}
+
+fn print_plan(plan: &Plan, as_json: bool) -> anyhow::Result<()> {
+    let mut out = stdout();
+    if as_json {
+        writeln!(out, "{}", serde_json::to_string(plan)?)?;
+        return Ok(());
+    }
+    writeln!(out, "parameters  {:>12}", plan.parameters)?;
+    writeln!(out, "steps       {:>12}", plan.steps)?;
+    writeln!(out, "rows        {:>12}", plan.rows)?;
+    if let Some(epochs) = plan.epochs {
+        writeln!(out, "epochs      {epochs:>12.1}")?;
+    }
+    writeln!(
+        out,
+        "step        {:>9.1} ms, measured now: {:.0} rows/s",
+        plan.step_ms, plan.rows_per_s
+    )?;
+    writeln!(out, "time        {:>10.2} h, without validation", plan.hours)?;
+    writeln!(out, "memory      {:>9.0} MB, about", plan.memory_mb)?;
+    writeln!(out, "checkpoint  {:>9.0} MB", plan.checkpoint_mb)?;
+    writeln!(out, "disk        {:>9.0} MB at most", plan.disk_mb)?;
+    Ok(())
+}
+
+/// A progress bar with the loss; lines above it for what else happens.
+struct Bar {
+    bar: ProgressBar,
+    began: Instant,
+    began_at: u64,
+    loss: Option<f64>,
+    rows: u64,
+}
+
+impl Bar {
+    fn new(steps: u64) -> Bar {
+        let template = "{wide_bar} {pos}/{len} steps  {msg}  {elapsed} < {eta}";
+        let bar = ProgressBar::new(steps);
+        let bar = match ProgressStyle::with_template(template) {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        };
+        Bar { bar, began: Instant::now(), began_at: 0, loss: None, rows: 0 }
+    }
+
+    fn show(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Begun { step, rows, damaged } => {
+                for checkpoint in *damaged {
+                    self.line(format!("passed over: {checkpoint}"));
+                }
+                if *step > 0 {
+                    self.line(format!("going on after step {step}"));
+                }
+                self.line(format!("{rows} rows of data"));
+                self.began = Instant::now();
+                self.began_at = *step;
+                self.bar.set_position(*step);
+                self.bar.reset_eta();
+            }
+            Event::Step(report) => {
+                // A moving mean: single batches jump.
+                let loss = self.loss.map_or(report.loss, |old| 0.98 * old + 0.02 * report.loss);
+                self.loss = Some(loss);
+                self.rows += report.rows as u64;
+                let rate = self.rows as f64 / self.began.elapsed().as_secs_f64();
+                self.bar.set_message(format!("loss {loss:.4}  {rate:.0} rows/s"));
+                self.bar.set_position(report.step);
+            }
+            Event::Validated(step, scores) => {
+                let nll = scores.nll.map_or(String::new(), |nll| format!(", NLL {nll:.2} nat"));
+                self.line(format!(
+                    "step {step}: held out {}: {:.1} / {:.1} / {:.1} / {:.1} % within 25 / 200 / 750 / \
+                     2500 km, median {:.0} km{nll}",
+                    scores.n,
+                    scores.within_25,
+                    scores.within_200,
+                    scores.within_750,
+                    scores.within_2500,
+                    scores.median_km,
+                ));
+            }
+            Event::Saved(path) => self.line(format!("saved {}", path.display())),
+            Event::NotSaved(error) => self.line(format!("not saved, training goes on: {error}")),
+            Event::Skipped(part) => self.line(format!("left out: {part}")),
+        }
+    }
+
+    /// Above the bar if there is one to be seen, else plainly on stderr.
+    fn line(&self, text: String) {
+        self.bar.suspend(|| {
+            let _ = writeln!(stderr(), "{text}");
+        });
+    }
+}

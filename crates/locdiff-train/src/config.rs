@@ -1,0 +1,371 @@
+//! Every number that fixes a training run, as TOML.
+//!
+//! Unknown names are refused, so that a misspelt one does not silently mean the default.
+
+use std::path::{Path, PathBuf};
+
+use locdiff::{
+    AdamConfig, DenoiserConfig, DiffusionConfig, Objective, Quadrature, Schedule, ScheduleConfig,
+};
+use serde::{Deserialize, Serialize};
+
+/// A training run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainingConfig {
+    /// The network.
+    pub network: NetworkConfig,
+    /// The noise levels.
+    #[serde(default)]
+    pub schedule: ScheduleConfig,
+    /// What is minimised.
+    pub objective: ObjectiveConfig,
+    /// How.
+    pub optimizer: OptimizerConfig,
+    /// For how long, and with what.
+    pub run: RunConfig,
+    /// What is measured on the way.
+    #[serde(default)]
+    pub validation: ValidationConfig,
+    /// When the run is saved.
+    #[serde(default)]
+    pub checkpoint: CheckpointConfig,
+}
+
+/// The network but for the length of its condition, which the data know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkConfig {
+    /// L, inclusive.
+    pub max_degree: usize,
+    /// Width of the narrowest part of each module; by default the module's own.
+    #[serde(default)]
+    pub bottleneck: Option<usize>,
+    /// Halvings down the U.
+    #[serde(default = "two")]
+    pub depth: usize,
+    /// Rank of the head; by default it is a full matrix.
+    #[serde(default)]
+    pub head_rank: Option<usize>,
+    /// Length of the embedding of the time step.
+    #[serde(default = "two_hundred")]
+    pub time_size: usize,
+    /// Share of activations dropped.
+    #[serde(default)]
+    pub dropout: f64,
+    /// ω of the sines.
+    #[serde(default = "five")]
+    pub frequency: f64,
+}
+
+fn two() -> usize {
+    2
+}
+fn two_hundred() -> usize {
+    200
+}
+fn five() -> f64 {
+    5.0
+}
+
+/// What is minimised, and how its integrals are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObjectiveConfig {
+    /// The quantity.
+    pub kind: Objective,
+    /// Its integrals.
+    #[serde(default)]
+    pub quadrature: Quadrature,
+    /// Share of rows at the highest noise level, which one pass uses; the others are spread
+    /// evenly over the levels.
+    #[serde(default = "half")]
+    pub share_at_full_noise: f64,
+    /// Share of rows whose condition is dropped, for guidance and unconditional samples.
+    #[serde(default = "tenth")]
+    pub condition_dropout: f64,
+}
+
+fn half() -> f64 {
+    0.5
+}
+fn tenth() -> f64 {
+    0.1
+}
+
+/// The optimiser.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OptimizerConfig {
+    /// Adam as in the paper, or AdamW.
+    pub kind: OptimizerKind,
+    /// The highest learning rate.
+    pub rate: f64,
+    /// Memory of the mean gradient.
+    #[serde(default = "beta_1")]
+    pub beta_1: f64,
+    /// Memory of the mean square.
+    #[serde(default = "beta_2")]
+    pub beta_2: f64,
+    /// How strongly weights are drawn to zero.
+    #[serde(default)]
+    pub weight_decay: f64,
+    /// The length to which longer gradients are cut.
+    #[serde(default)]
+    pub clip_norm: Option<f64>,
+    /// Steps over which the rate rises from zero.
+    #[serde(default)]
+    pub warmup_steps: u64,
+    /// How it falls afterwards.
+    #[serde(default)]
+    pub decay: Decay,
+}
+
+fn beta_1() -> f64 {
+    0.9
+}
+fn beta_2() -> f64 {
+    0.99
+}
+
+/// Which optimiser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OptimizerKind {
+    /// Weight decay is part of the gradient.
+    Adam,
+    /// Weight decay is apart from the gradient.
+    Adamw,
+}
+
+/// How the learning rate falls after its warm-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decay {
+    /// Not at all.
+    #[default]
+    None,
+    /// To zero at the last step, as half a cosine.
+    Cosine,
+    /// To zero at the last step, straight.
+    Linear,
+}
+
+/// For how long, and with what.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunConfig {
+    /// Steps in all.
+    pub steps: u64,
+    /// Rows per step.
+    pub batch: usize,
+    /// Fixes weights, noise and the order of the data.
+    #[serde(default)]
+    pub seed: u64,
+    /// Memory of the averaged weights, which are what a run gives out; 0 takes the last ones.
+    #[serde(default = "ema_decay")]
+    pub ema_decay: f64,
+}
+
+fn ema_decay() -> f64 {
+    0.999
+}
+
+/// What is measured on the way.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ValidationConfig {
+    /// Share of rows held out of training, chosen by their ids.
+    pub share: f64,
+    /// Steps between two validations; 0 only at the end.
+    pub every_steps: u64,
+    /// At most so many of the held-out rows.
+    pub rows: usize,
+}
+
+impl Default for ValidationConfig {
+    fn default() -> ValidationConfig {
+        ValidationConfig { share: 0.01, every_steps: 1000, rows: 2000 }
+    }
+}
+
+/// When the run is saved.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CheckpointConfig {
+    /// Minutes between two checkpoints; it is also saved when it stops.
+    pub every_minutes: f64,
+    /// Steps between two checkpoints, if not 0: for tests.
+    pub every_steps: u64,
+    /// Checkpoints that are kept.
+    pub keep: usize,
+}
+
+impl Default for CheckpointConfig {
+    fn default() -> CheckpointConfig {
+        CheckpointConfig { every_minutes: 10.0, every_steps: 0, keep: 2 }
+    }
+}
+
+/// A configuration that can't be run.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidConfig {
+    /// The file could not be read.
+    #[error("cannot read {path}: {source}", path = path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is not TOML, or has names that we don't know.
+    #[error("{path}: {reason}", path = path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with the line.
+        reason: String,
+    },
+    /// A value makes no sense.
+    #[error("{name} = {value}: {problem}")]
+    Value {
+        /// The name, with its table.
+        name: &'static str,
+        /// What it was set to.
+        value: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+impl TrainingConfig {
+    /// Reads and checks a file.
+    pub fn read(path: &Path) -> Result<TrainingConfig, InvalidConfig> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| InvalidConfig::File { path: path.into(), source })?;
+        let config: TrainingConfig = toml::from_str(&text).map_err(|error| {
+            InvalidConfig::Format { path: path.into(), reason: error.to_string() }
+        })?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Whether every value makes sense, alone and together.
+    pub fn check(&self) -> Result<(), InvalidConfig> {
+        let share = |name, value: f64, below_one: bool| {
+            let fine = (0.0..=1.0).contains(&value) && !(below_one && value == 1.0);
+            let range = if below_one { "0 ≤ value < 1" } else { "0 ≤ value ≤ 1" };
+            require(fine, name, value, format!("it is a share, {range}"))
+        };
+        let positive = |name, value: f64| {
+            require(value > 0.0 && value.is_finite(), name, value, "it must be positive".into())
+        };
+        let RunConfig { steps, batch, ema_decay, .. } = self.run;
+        require(steps > 0, "run.steps", steps, "there is nothing to do".into())?;
+        require(batch > 0, "run.batch", batch, "a batch has rows".into())?;
+        share("run.ema_decay", ema_decay, true)?;
+        share("network.dropout", self.network.dropout, true)?;
+        positive("network.frequency", self.network.frequency)?;
+        share("objective.share_at_full_noise", self.objective.share_at_full_noise, false)?;
+        share("objective.condition_dropout", self.objective.condition_dropout, true)?;
+        positive("optimizer.rate", self.optimizer.rate)?;
+        share("optimizer.beta_1", self.optimizer.beta_1, true)?;
+        share("optimizer.beta_2", self.optimizer.beta_2, true)?;
+        let warmup = self.optimizer.warmup_steps;
+        require(
+            warmup <= steps,
+            "optimizer.warmup_steps",
+            warmup,
+            format!("the run has only {steps} steps"),
+        )?;
+        if let Some(clip) = self.optimizer.clip_norm {
+            positive("optimizer.clip_norm", clip)?;
+        }
+        share("validation.share", self.validation.share, true)?;
+        positive("checkpoint.every_minutes", self.checkpoint.every_minutes)?;
+        let keep = self.checkpoint.keep;
+        require(keep > 0, "checkpoint.keep", keep, "nothing to resume from".into())?;
+        let time_size = self.network.time_size;
+        require(
+            time_size.is_multiple_of(2) && time_size > 0,
+            "network.time_size",
+            time_size,
+            "sines and cosines come in pairs: it must be even".into(),
+        )?;
+        let (degree, depth) = (self.network.max_degree, self.network.depth);
+        let d = (degree + 1) * (degree + 1);
+        require(
+            depth < 32 && d >> depth > 0,
+            "network.depth",
+            depth,
+            format!("{d} coefficients cannot be halved so often"),
+        )?;
+        Schedule::new(self.schedule, degree).map_err(|error| InvalidConfig::Value {
+            name: "schedule",
+            value: format!("{:?}", self.schedule),
+            problem: error.to_string(),
+        })?;
+        Ok(())
+    }
+
+    /// The model that it trains on embeddings of some width.
+    pub fn diffusion(&self, condition_size: usize) -> DiffusionConfig {
+        let network = &self.network;
+        DiffusionConfig {
+            denoiser: DenoiserConfig {
+                max_degree: network.max_degree,
+                condition_size,
+                time_size: network.time_size,
+                bottleneck: network.bottleneck,
+                depth: network.depth,
+                head_rank: network.head_rank,
+                dropout: network.dropout,
+                frequency: network.frequency,
+            },
+            schedule: self.schedule,
+            objective: self.objective.kind,
+            quadrature: self.objective.quadrature,
+        }
+    }
+
+    /// The optimiser.
+    pub fn adam(&self) -> AdamConfig {
+        let optimizer = &self.optimizer;
+        AdamConfig {
+            beta_1: optimizer.beta_1,
+            beta_2: optimizer.beta_2,
+            epsilon: 1e-8,
+            weight_decay: optimizer.weight_decay,
+            decoupled: optimizer.kind == OptimizerKind::Adamw,
+            clip_norm: optimizer.clip_norm,
+        }
+    }
+
+    /// The learning rate of a step, counted from 0.
+    pub fn rate(&self, step: u64) -> f64 {
+        let OptimizerConfig { rate, warmup_steps, decay, .. } = self.optimizer;
+        if step < warmup_steps {
+            return rate * (step + 1) as f64 / warmup_steps as f64;
+        }
+        let rest = (self.run.steps - warmup_steps).max(1) as f64;
+        let share = ((step - warmup_steps) as f64 / rest).min(1.0);
+        match decay {
+            Decay::None => rate,
+            Decay::Linear => rate * (1.0 - share),
+            Decay::Cosine => rate * 0.5 * (1.0 + (std::f64::consts::PI * share).cos()),
+        }
+    }
+}
+
+fn require(
+    fine: bool,
+    name: &'static str,
+    value: impl std::fmt::Display,
+    problem: String,
+) -> Result<(), InvalidConfig> {
+    if fine {
+        Ok(())
+    } else {
+        Err(InvalidConfig::Value { name, value: value.to_string(), problem })
+    }
+}

@@ -1,0 +1,121 @@
+//! What can be wrong with a data set.
+
+/// Why a data set can't be written, opened or read.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// A file can't be read or written.
+    #[error("cannot {what} {path}: {source}")]
+    File {
+        /// What was tried.
+        what: &'static str,
+        /// The file or directory.
+        path: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The object store doesn't answer, or refuses. Never skipped: the data may be whole.
+    #[error("cannot read {location}: {source}")]
+    Store {
+        /// The object or prefix.
+        location: String,
+        /// What the store says.
+        source: object_store::Error,
+    },
+    /// The location is neither a directory nor an address that this build reads.
+    #[error("cannot open {location}: {reason}")]
+    Location {
+        /// The location.
+        location: String,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// There is no shard.
+    #[error("{location} holds no Parquet shard that can be read")]
+    NoShards {
+        /// The directory or prefix.
+        location: String,
+    },
+    /// A shard, or one of its row groups, is damaged, or a row in it is of no use.
+    #[error("{shard}{}: {reason}", group.map(|group| format!(", row group {group}")).unwrap_or_default())]
+    BadShard {
+        /// The shard.
+        shard: String,
+        /// The row group, unless the whole shard is bad.
+        group: Option<usize>,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A readable Parquet file that is not a shard of embeddings.
+    #[error("{shard} is not a shard of embeddings: {reason}")]
+    NotAShard {
+        /// The file.
+        shard: String,
+        /// What is missing or different.
+        reason: String,
+    },
+    /// Two shards don't belong together.
+    #[error("{shard} has {what} {found}, {other} has {expected}")]
+    Mismatch {
+        /// In what they differ.
+        what: &'static str,
+        /// One shard.
+        shard: String,
+        /// What it has.
+        found: String,
+        /// The other shard.
+        other: String,
+        /// What the other one has.
+        expected: String,
+    },
+    /// A row can't be written.
+    #[error("row `{id}` cannot be written: {reason}")]
+    Row {
+        /// The row.
+        id: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A position belongs to another stream.
+    #[error("the position is of a stream with {what} {position}, this stream has {here}")]
+    Position {
+        /// In what they differ.
+        what: &'static str,
+        /// What the position says.
+        position: String,
+        /// What this stream has.
+        here: String,
+    },
+    /// A whole epoch went by without a row: all were held out or bad.
+    #[error(
+        "no row to stream in epoch {epoch}: {held_out} rows are held out by the split, {bad} rows are bad"
+    )]
+    Empty {
+        /// The epoch.
+        epoch: u64,
+        /// Rows of the other part of the split so far.
+        held_out: u64,
+        /// Rows that were skipped so far.
+        bad: u64,
+    },
+}
+
+/// Why bytes could not be had.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// They are damaged or missing: the policy for bad shards decides.
+    Bad(String),
+    /// Something else that no policy excuses.
+    Fatal(DataError),
+}
+
+impl From<parquet::errors::ParquetError> for Fault {
+    fn from(error: parquet::errors::ParquetError) -> Fault {
+        Fault::Bad(error.to_string())
+    }
+}
+
+impl From<arrow_schema::ArrowError> for Fault {
+    fn from(error: arrow_schema::ArrowError) -> Fault {
+        Fault::Bad(error.to_string())
+    }
+}

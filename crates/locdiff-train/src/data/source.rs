@@ -1,0 +1,280 @@
+//! Where shards are: a local directory or an object store.
+//!
+//! Reading is synchronous, by the threads that decode. Object stores are asynchronous; their
+//! runtime stays in here.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes};
+use object_store::path::Path as StorePath;
+use object_store::{ObjectStore, ObjectStoreExt};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, Length};
+use tokio::runtime::{Builder, Runtime};
+
+use super::error::{DataError, Fault};
+
+const EXTENSION: &str = ".parquet";
+
+/// A directory or prefix with shards.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// On this machine.
+    Directory(PathBuf),
+    /// In an object store.
+    Store { store: Arc<dyn ObjectStore>, prefix: StorePath, runtime: Runtime },
+}
+
+/// A shard's name and size.
+#[derive(Debug, Clone)]
+pub(crate) struct ShardFile {
+    pub(crate) name: String,
+    pub(crate) bytes: u64,
+}
+
+impl Source {
+    pub(crate) fn at(location: &str) -> Result<Source, DataError> {
+        match location.split_once("://") {
+            None => Ok(Source::Directory(PathBuf::from(location))),
+            Some(("file", path)) => Ok(Source::Directory(PathBuf::from(path))),
+            Some(("s3", rest)) => s3(location, rest),
+            Some(_) => Err(DataError::Location {
+                location: location.to_owned(),
+                reason: "it is neither a directory nor an address that begins with s3://",
+            }),
+        }
+    }
+
+    pub(crate) fn in_store(store: Arc<dyn ObjectStore>, prefix: &str) -> Result<Source, DataError> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("locdiff-store")
+            .enable_all()
+            .build()
+            .map_err(|source| DataError::File {
+                what: "start a runtime for",
+                path: prefix.to_owned(),
+                source,
+            })?;
+        Ok(Source::Store { store, prefix: StorePath::from(prefix), runtime })
+    }
+
+    /// All shards, by name.
+    pub(crate) fn list(&self) -> Result<Vec<ShardFile>, DataError> {
+        let mut files = match self {
+            Source::Directory(directory) => list_directory(directory).map_err(|source| {
+                DataError::File { what: "list", path: directory.display().to_string(), source }
+            })?,
+            Source::Store { store, prefix, runtime } => {
+                let listing = runtime.block_on(store.list_with_delimiter(Some(prefix)));
+                let listing = listing
+                    .map_err(|source| DataError::Store { location: prefix.to_string(), source })?;
+                let file = |object: object_store::ObjectMeta| {
+                    let name = object.location.filename().unwrap_or_default().to_owned();
+                    ShardFile { name, bytes: object.size }
+                };
+                listing.objects.into_iter().map(file).collect()
+            }
+        };
+        files.retain(|file| file.name.ends_with(EXTENSION) && !file.name.starts_with('.'));
+        files.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(files)
+    }
+
+    /// Where a shard is, for messages.
+    pub(crate) fn path_of(&self, shard: &str) -> String {
+        match self {
+            Source::Directory(directory) => directory.join(shard).display().to_string(),
+            Source::Store { prefix, .. } => prefix.clone().join(shard).to_string(),
+        }
+    }
+
+    /// Some bytes of a shard.
+    pub(crate) fn read(&self, shard: &str, range: Range<u64>) -> Result<Bytes, Fault> {
+        match self {
+            // A disk that can't read a file is as good as a damaged file.
+            Source::Directory(directory) => read_file(&directory.join(shard), range)
+                .map_err(|error| Fault::Bad(error.to_string())),
+            Source::Store { store, prefix, runtime } => {
+                let path = prefix.clone().join(shard);
+                runtime.block_on(store.get_range(&path, range)).map_err(|source| match source {
+                    object_store::Error::NotFound { .. } => Fault::Bad(source.to_string()),
+                    // The store is in trouble, not the shard.
+                    _ => Fault::Fatal(DataError::Store { location: path.to_string(), source }),
+                })
+            }
+        }
+    }
+}
+
+fn list_directory(directory: &PathBuf) -> io::Result<Vec<ShardFile>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        // Follows links, unlike the entry's own metadata.
+        let metadata = fs::metadata(entry.path())?;
+        if metadata.is_file() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            files.push(ShardFile { name, bytes: metadata.len() });
+        }
+    }
+    Ok(files)
+}
+
+fn read_file(path: &PathBuf, range: Range<u64>) -> io::Result<Bytes> {
+    let wanted = range.end - range.start;
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(range.start))?;
+    let mut bytes = Vec::with_capacity(wanted as usize);
+    file.take(wanted).read_to_end(&mut bytes)?;
+    if (bytes.len() as u64) < wanted {
+        return Err(io::Error::new(
+            io::ErrorKind::UnexpectedEof,
+            format!(
+                "the file ends at byte {}, not at {}",
+                range.start + bytes.len() as u64,
+                range.end
+            ),
+        ));
+    }
+    Ok(bytes.into())
+}
+
+#[cfg(feature = "s3")]
+fn s3(location: &str, rest: &str) -> Result<Source, DataError> {
+    // Keys, region and endpoint come from the usual environment variables (AWS_…).
+    let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+    let store = object_store::aws::AmazonS3Builder::from_env().with_bucket_name(bucket).build();
+    let store =
+        store.map_err(|source| DataError::Store { location: location.to_owned(), source })?;
+    Source::in_store(Arc::new(store), prefix)
+}
+
+#[cfg(not(feature = "s3"))]
+fn s3(location: &str, _rest: &str) -> Result<Source, DataError> {
+    Err(DataError::Location {
+        location: location.to_owned(),
+        reason: "this build reads no object stores: build it with the feature `s3`",
+    })
+}
+
+/// The end of a shard, for its footer: each piece is fetched when it is asked for.
+pub(crate) struct Footer<'a> {
+    source: &'a Source,
+    file: &'a ShardFile,
+    /// What the store said, which `ParquetError` can't carry.
+    fatal: std::sync::Mutex<Option<DataError>>,
+}
+
+impl<'a> Footer<'a> {
+    pub(crate) fn new(source: &'a Source, file: &'a ShardFile) -> Footer<'a> {
+        Footer { source, file, fatal: std::sync::Mutex::new(None) }
+    }
+
+    /// Why reading failed, given what the parser says.
+    pub(crate) fn fault(self, error: ParquetError) -> Fault {
+        let fatal = self.fatal.into_inner().unwrap_or_else(|poison| poison.into_inner());
+        fatal.map_or_else(|| Fault::Bad(error.to_string()), Fault::Fatal)
+    }
+}
+
+impl Length for Footer<'_> {
+    fn len(&self) -> u64 {
+        self.file.bytes
+    }
+}
+
+impl ChunkReader for Footer<'_> {
+    type T = bytes::buf::Reader<Bytes>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        let rest = self.file.bytes.saturating_sub(start);
+        Ok(self.get_bytes(start, rest as usize)?.reader())
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let range = start..start.saturating_add(length as u64);
+        self.source.read(&self.file.name, range).map_err(|fault| match fault {
+            Fault::Bad(reason) => ParquetError::General(reason),
+            Fault::Fatal(error) => {
+                let message = error.to_string();
+                *self.fatal.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(error);
+                ParquetError::General(message)
+            }
+        })
+    }
+}
+
+/// Pieces of a shard in memory, at the offsets that they have in the file.
+#[derive(Debug, Clone)]
+pub(crate) struct Pieces {
+    pub(crate) file_bytes: u64,
+    /// Start and bytes of each, ascending.
+    pub(crate) pieces: Arc<[(u64, Bytes)]>,
+}
+
+impl Pieces {
+    /// Reads ranges that are ascending; those that touch are read at once.
+    pub(crate) fn read(
+        source: &Source,
+        shard: &str,
+        file_bytes: u64,
+        ranges: &[Range<u64>],
+    ) -> Result<Pieces, Fault> {
+        let mut joined: Vec<Range<u64>> = Vec::new();
+        for range in ranges {
+            match joined.last_mut() {
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => joined.push(range.clone()),
+            }
+        }
+        let read = |range: Range<u64>| Ok((range.start, source.read(shard, range)?));
+        let pieces: Result<Vec<_>, Fault> = joined.into_iter().map(read).collect();
+        Ok(Pieces { file_bytes, pieces: pieces?.into() })
+    }
+
+    /// CRC-32 of all pieces one after another.
+    pub(crate) fn checksum(&self) -> u32 {
+        let mut hasher = crc32fast::Hasher::new();
+        self.pieces.iter().for_each(|(_, bytes)| hasher.update(bytes));
+        hasher.finalize()
+    }
+}
+
+impl Length for Pieces {
+    fn len(&self) -> u64 {
+        self.file_bytes
+    }
+}
+
+impl ChunkReader for Pieces {
+    type T = bytes::buf::Reader<Bytes>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        let (offset, bytes) = self.piece_at(start)?;
+        Ok(bytes.slice(offset..).reader())
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let (offset, bytes) = self.piece_at(start)?;
+        match offset.checked_add(length) {
+            Some(end) if end <= bytes.len() => Ok(bytes.slice(offset..end)),
+            _ => Err(ParquetError::EOF(format!("{length} bytes at {start} leave their column"))),
+        }
+    }
+}
+
+impl Pieces {
+    fn piece_at(&self, start: u64) -> Result<(usize, &Bytes), ParquetError> {
+        let has =
+            |piece: &&(u64, Bytes)| (piece.0..=piece.0 + piece.1.len() as u64).contains(&start);
+        let piece = self.pieces.iter().rev().find(has);
+        let (begin, bytes) =
+            piece.ok_or_else(|| ParquetError::EOF(format!("byte {start} is in no column")))?;
+        Ok(((start - begin) as usize, bytes))
+    }
+}

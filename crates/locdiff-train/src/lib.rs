@@ -1,0 +1,26 @@
+//! Data sets and training of LocDiff models.
+//!
+//! Embeddings with places live in Parquet shards ([`ShardWriter`], [`Dataset`], [`Stream`]). A
+//! [`TrainingConfig`] (TOML) fixes a run; [`train`] does it, with checkpoints, a log and scores
+//! on held-out rows; [`Plan`] says beforehand what it will need.
+
+mod checkpoint;
+mod config;
+mod data;
+mod log;
+mod plan;
+mod run;
+mod training;
+mod validation;
+
+pub use checkpoint::{Checkpoint, Checkpoints, InvalidCheckpoint};
+pub use config::{
+    CheckpointConfig, Decay, InvalidConfig, NetworkConfig, ObjectiveConfig, OptimizerConfig,
+    OptimizerKind, RunConfig, TrainingConfig, ValidationConfig,
+};
+pub use data::*;
+pub use log::{Log, Record};
+pub use plan::Plan;
+pub use run::{Event, Outcome, RunOptions, Start, TrainingError, train};
+pub use training::{StepReport, Training};
+pub use validation::{HeldOut, Validation};

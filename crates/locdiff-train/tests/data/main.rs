@@ -1,0 +1,7 @@
+//! Laws of data sets and their streams. No network, no data from outside.
+
+mod damage;
+mod foreign;
+mod laws;
+mod positions;
+mod sets;
