@@ -19,7 +19,7 @@ if not python.exists():
         print("PyTorch is not installed: run experiments/train-speed/run once without --quick", file=sys.stderr)
     else:
         subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "torch", "numpy"], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "torch==2.15.0", "numpy"], check=True)
 
 
 def run(command, threads):

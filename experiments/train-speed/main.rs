@@ -68,7 +68,7 @@ fn main() -> Result<()> {
             part.push(time);
         }
     }
-    let products = products(d).into_iter().map(|shape| best_of_product(shape)).sum::<f64>();
+    let products = products(d).into_iter().map(time_of_product).sum::<f64>();
     let [forward, backward, optimizer] = parts.map(|mut part| 1e3 * median(&mut part));
     let figures = json!({
         "ms": 1e3 * median(&mut laps),
@@ -112,7 +112,7 @@ fn products(d: usize) -> Vec<[usize; 3]> {
 }
 
 /// Seconds, the median of three.
-fn best_of_product([rows, inner, columns]: [usize; 3]) -> f64 {
+fn time_of_product([rows, inner, columns]: [usize; 3]) -> f64 {
     let device = Device::flex();
     let normal = Distribution::Normal(0.0, 1.0);
     let a = Tensor::<2>::random([rows, inner], normal, &device);

@@ -177,6 +177,7 @@ impl Bar {
             }
             Event::Saved(path) => self.line(format!("saved {}", path.display())),
             Event::NotSaved(error) => self.line(format!("not saved, training goes on: {error}")),
+            Event::NotLogged(error) => self.line(format!("log.jsonl: {error}; training goes on")),
             Event::Skipped(part) => self.line(format!("left out: {part}")),
         }
     }

@@ -16,6 +16,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use burn::module::Module;
 use locdiff::{AdamState, Denoiser, read_weights, write_weights};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
@@ -97,7 +98,9 @@ impl Checkpoints {
         fs::rename(&partial, &place)
             .and_then(|()| flush(&self.directory))
             .map_err(|error| invalid(&place, error))?;
+        // A later one belongs to another attempt.
         let mut steps = self.steps();
+        steps.retain(|step| *step <= checkpoint.step);
         while steps.len() > self.keep {
             let old = self.directory.join(format!("{:09}", steps.remove(0)));
             fs::remove_dir_all(&old).map_err(|error| invalid(&old, error))?;
@@ -134,6 +137,18 @@ impl Checkpoints {
         let mut file = File::create(partial.join(STATE)).map_err(here)?;
         file.write_all(&state).and_then(|()| file.sync_all()).map_err(here)?;
         flush(partial).map_err(here)
+    }
+
+    /// Renames the checkpoints after a step, which could not be read, so that the run can
+    /// write its own there.
+    pub(crate) fn set_aside_after(&self, step: u64) -> Result<(), InvalidCheckpoint> {
+        for later in self.steps().into_iter().filter(|later| *later > step) {
+            let path = self.directory.join(format!("{later:09}"));
+            let aside = self.directory.join(format!("damaged-{later:09}"));
+            let _ = fs::remove_dir_all(&aside);
+            fs::rename(&path, &aside).map_err(|error| invalid(&path, error))?;
+        }
+        Ok(())
     }
 
     /// The steps that have a checkpoint, oldest first.
@@ -181,15 +196,17 @@ impl Checkpoints {
                 return Err(invalid(&place.join(name), reason));
             }
         }
-        let weights = |name: &str| {
+        let weights = |template: Denoiser, name: &str| {
             let path = place.join(name);
-            read_weights(template.clone(), &path).map_err(|error| invalid(&path, error))
+            read_weights(template, &path).map_err(|error| invalid(&path, error))
         };
+        // The average takes no part in gradients.
+        let averaged = weights(template.valid(), AVERAGED)?;
         Ok(Checkpoint {
             step: state.step,
             position: state.position,
-            denoiser: weights(WEIGHTS)?,
-            averaged: weights(AVERAGED)?,
+            denoiser: weights(template.clone(), WEIGHTS)?,
+            averaged,
             optimizer: read_optimizer(&place.join(OPTIMIZER), state.optimizer_steps)?,
         })
     }

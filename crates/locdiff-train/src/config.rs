@@ -268,6 +268,23 @@ impl TrainingConfig {
         positive("network.frequency", self.network.frequency)?;
         share("objective.share_at_full_noise", self.objective.share_at_full_noise, false)?;
         share("objective.condition_dropout", self.objective.condition_dropout, true)?;
+        for (name, value) in [
+            ("network.bottleneck", self.network.bottleneck),
+            ("network.head_rank", self.network.head_rank),
+        ] {
+            let value = value.unwrap_or(1);
+            require(value > 0, name, value, "it must be positive".into())?;
+        }
+        if let Quadrature::Anchors(count) = self.objective.quadrature {
+            require(count > 0, "objective.quadrature", count, "no anchors".into())?;
+        }
+        let weight_decay = self.optimizer.weight_decay;
+        require(
+            (0.0..1e6).contains(&weight_decay),
+            "optimizer.weight_decay",
+            weight_decay,
+            "it can't be negative".into(),
+        )?;
         positive("optimizer.rate", self.optimizer.rate)?;
         share("optimizer.beta_1", self.optimizer.beta_1, true)?;
         share("optimizer.beta_2", self.optimizer.beta_2, true)?;

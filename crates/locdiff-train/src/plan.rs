@@ -75,8 +75,9 @@ impl Plan {
             step_ms: 1e3 * fastest,
             rows_per_s: batch as f64 / fastest,
             hours: config.run.steps as f64 * fastest / 3600.0,
-            // Weights, gradient, two means, average.
-            memory_mb: 5.0 * weights + megabytes(activations(config, condition_size)),
+            // Weights at the start and now, gradient, two means, average; and three copies while
+            // a checkpoint is written.
+            memory_mb: 9.0 * weights + megabytes(activations(config, condition_size)),
             checkpoint_mb,
             disk_mb: (config.checkpoint.keep + 1) as f64 * checkpoint_mb + weights,
         })

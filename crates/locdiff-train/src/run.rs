@@ -69,6 +69,8 @@ pub enum Event<'a> {
     Saved(&'a Path),
     /// A checkpoint could not be written; training goes on, earlier ones are intact.
     NotSaved(&'a InvalidCheckpoint),
+    /// A line of the log could not be written; training goes on.
+    NotLogged(&'a std::io::Error),
     /// A part of the data was left out.
     Skipped(&'a Skipped),
 }
@@ -119,9 +121,17 @@ pub enum TrainingError {
         /// Lines that differ.
         difference: String,
     },
+    /// Fewer steps than were taken.
+    #[error("the run has taken {done} steps already, run.steps = {steps}")]
+    Shorter {
+        /// Taken.
+        done: u64,
+        /// Wanted.
+        steps: u64,
+    },
     /// The numbers ran away.
     #[error(
-        "the loss is {loss} at step {step}: lower optimizer.rate or set optimizer.clip_norm; the last checkpoint is kept"
+        "the loss is {loss}, or its gradient is not finite, at step {step}: lower optimizer.rate or set optimizer.clip_norm; the last checkpoint is kept"
     )]
     Diverged {
         /// When.
@@ -148,6 +158,7 @@ pub fn train(
     let mut position: Option<Position> = None;
     let mut damaged = Vec::new();
     if let Some((checkpoint, passed_over)) = checkpoints.newest(training.denoiser())? {
+        checkpoints.set_aside_after(checkpoint.step)?;
         position = Some(checkpoint.position.clone());
         damaged = passed_over;
         let averaged = checkpoint.averaged;
@@ -178,7 +189,7 @@ pub fn train(
         }
         skipped = stream.skipped().len();
         let report = training.step(&batch.places, batch.embeddings);
-        if !report.loss.is_finite() {
+        if !(report.loss.is_finite() && report.gradient_norm.is_finite()) {
             return Err(TrainingError::Diverged { step: report.step, loss: report.loss });
         }
         since.add(&report);
@@ -192,8 +203,9 @@ pub fn train(
             watch(Event::Validated(report.step, validation));
         }
         if since.due() || validate {
-            log.write(&since.record(&report, validation))
-                .map_err(|source| file_error(directory.join("log.jsonl"), source))?;
+            if let Err(error) = log.write(&since.record(&report, validation)) {
+                watch(Event::NotLogged(&error));
+            }
             since = Since::new();
         }
         let out_of_time = options.at_most.is_some_and(|most| began.elapsed() >= most);
@@ -244,6 +256,9 @@ fn prepare(
         }
         let before = TrainingConfig::read(&path)?;
         // A run may be made longer; everything else would make it another one.
+        if let Some(last) = checkpoints.steps().last().filter(|last| **last > config.run.steps) {
+            return Err(TrainingError::Shorter { done: *last, steps: config.run.steps });
+        }
         let run = RunConfig { steps: config.run.steps, ..before.run };
         let same = TrainingConfig { run, ..before };
         if same != *config && !checkpoints.steps().is_empty() {
@@ -254,13 +269,23 @@ fn prepare(
             });
         }
     }
-    fs::create_dir_all(directory).map_err(|source| file_error(directory.into(), source))?;
-    fs::write(&path, text).map_err(|source| file_error(path, source))
+    // What is there already is not touched: a full disk must not cost it.
+    if fs::read_to_string(&path).is_ok_and(|there| there == text) {
+        return Ok(());
+    }
+    let partial = directory.join("config.partial");
+    fs::create_dir_all(directory)
+        .and_then(|()| fs::write(&partial, text))
+        .and_then(|()| fs::rename(&partial, &path))
+        .map_err(|source| file_error(path, source))
 }
 
 fn differences(before: &str, now: &str) -> String {
-    let changed = before.lines().zip(now.lines()).filter(|(before, now)| before != now);
-    changed.map(|(before, now)| format!("  then: {before}\n  now:  {now}\n")).collect()
+    let only = |of: &str, other: &str, when: &str| -> String {
+        let lines = of.lines().filter(|line| !other.lines().any(|there| there == *line));
+        lines.map(|line| format!("  {when} {line}\n")).collect()
+    };
+    only(before, now, "then:") + &only(now, before, "now: ")
 }
 
 fn file_error(path: PathBuf, source: std::io::Error) -> TrainingError {
@@ -285,7 +310,11 @@ fn held_out_rows(
         ..StreamOptions::default()
     };
     for batch in data.stream(options)? {
-        let batch = batch?;
+        let batch = match batch {
+            // So few rows that none is held out.
+            Err(DataError::Empty { .. }) => break,
+            batch => batch?,
+        };
         held_out.places.extend(batch.places);
         held_out.embeddings.extend(batch.embeddings);
         if held_out.places.len() >= rows {

@@ -63,9 +63,7 @@ impl Training {
         let diffusion = Diffusion::init(model.clone(), &device)?;
         let max_degree = model.denoiser.max_degree;
         let loss = Loss::new(model.objective, model.quadrature, max_degree, &device);
-        // No sharper than the loss can see, and no sharper than there is something to decide.
-        let first = diffusion.schedule().first_step_below(loss.sharpest() / (4.0 * PI));
-        let levels = first..=diffusion.schedule().steps();
+        let levels = diffusion.trained_levels();
         let denoiser = diffusion.denoiser().clone();
         Ok(Training {
             averaged: denoiser.valid(),

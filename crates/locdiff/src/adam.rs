@@ -114,7 +114,8 @@ impl Adam {
         AdamState { steps: self.steps, moments }
     }
 
-    /// A module after one step at some rate, and the length that its gradient had.
+    /// A module after one step at some rate, and the length that its gradient had. A gradient
+    /// that is not finite changes nothing.
     pub fn step<M: Module>(
         &mut self,
         rate: f64,
@@ -124,6 +125,10 @@ impl Adam {
         let mut squares = SumOfSquares { gradients: &gradients, sum: 0.0 };
         module.visit(&mut squares);
         let length = squares.sum.sqrt();
+        // Weights that took part in such a step would never come back.
+        if !length.is_finite() {
+            return (module, length);
+        }
         let of_gradient = match self.config.clip_norm {
             Some(longest) if length > longest => longest / length,
             _ => 1.0,

@@ -7,6 +7,7 @@
 //! e = network estimates Y(place).
 
 use std::f64::consts::PI;
+use std::ops::RangeInclusive;
 
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Tensor};
@@ -110,7 +111,7 @@ pub struct Diffusion {
 #[derive(Debug)]
 enum MomentGrid {
     Cpu(CpuGrid),
-    Tensors(SphereGrid),
+    Tensors(Box<SphereGrid>),
 }
 
 impl Diffusion {
@@ -134,7 +135,7 @@ impl Diffusion {
             MomentGrid::Cpu(CpuGrid::new(rings, max_degree))
         } else {
             let grid = Grid::new(rings, 2 * rings);
-            MomentGrid::Tensors(SphereGrid::new(grid, max_degree, device))
+            MomentGrid::Tensors(Box::new(SphereGrid::new(grid, max_degree, device)))
         };
         Ok(Diffusion { config, schedule, denoiser, grid, device: device.clone() })
     }
@@ -208,7 +209,7 @@ impl Diffusion {
     /// The noise levels that a method visits, the highest first. They end where nothing is
     /// left to decide: there the output is as sharp as an encoding.
     fn levels(&self, method: Method) -> Vec<usize> {
-        let (first, last) = (self.schedule.steps(), self.last_level());
+        let (last, first) = self.trained_levels().into_inner();
         match method {
             Method::OnePass => vec![first],
             Method::Ddpm => (last..=first).rev().collect(),
@@ -222,11 +223,19 @@ impl Diffusion {
         }
     }
 
-    fn last_level(&self) -> usize {
-        match self.config.objective {
-            Objective::Likelihood => self.schedule.first_step_below(1.0 / (4.0 * PI)),
+    /// The noise levels that are trained, and that samplers visit. Under likelihood they end
+    /// where the evidence of the latent is as sharp as the training's integrals resolve: what
+    /// remains there is a density of its own, from which a place can be drawn or decoded.
+    pub fn trained_levels(&self) -> RangeInclusive<usize> {
+        let config = &self.config;
+        let first = match config.objective {
+            Objective::Likelihood => {
+                let sharpest = config.quadrature.sharpest(config.denoiser.max_degree);
+                self.schedule.first_step_below(sharpest / (4.0 * PI))
+            }
             _ => 1,
-        }
+        };
+        first..=self.schedule.steps()
     }
 
     fn guided(

@@ -55,6 +55,28 @@ impl Default for Quadrature {
     }
 }
 
+impl Quadrature {
+    /// Rings of the coarsest grid; 0 without one.
+    fn rings(self, max_degree: usize) -> usize {
+        match self {
+            Quadrature::Transform(0) => default_rings(max_degree),
+            Quadrature::Transform(rings) => rings.max(max_degree + 1),
+            Quadrature::Anchors(_) => 0,
+        }
+    }
+
+    /// The sharpest density that sums over the grid resolve, as the factor t of t·Y(place).
+    /// At most 1, a clean encoding; random anchors resolve nothing in particular and say 1.
+    pub(crate) fn sharpest(self, max_degree: usize) -> f64 {
+        let rings = self.rings(max_degree);
+        if rings == 0 {
+            return 1.0;
+        }
+        let sigma = PI / rings as f64 / SPACING_PER_SIGMA;
+        (1.0 / (curvature_of_encoding(max_degree) * sigma * sigma)).min(1.0)
+    }
+}
+
 /// Rings that differ from batch to batch.
 const RING_CHOICES: usize = 3;
 /// Spacing of the grid over the narrowest standard deviation for which sums over it are good
@@ -101,11 +123,7 @@ impl Loss {
         device: &Device,
     ) -> Loss {
         let needs_grid = matches!(objective, Objective::ReverseKl | Objective::Likelihood);
-        let rings = match quadrature {
-            Quadrature::Transform(0) if needs_grid => default_rings(max_degree),
-            Quadrature::Transform(rings) if needs_grid => rings.max(max_degree + 1),
-            _ => 0,
-        };
+        let rings = if needs_grid { quadrature.rings(max_degree) } else { 0 };
         let choices = if rings == 0 { 0..0 } else { rings..rings + RING_CHOICES };
         let integrals = if cpu {
             Integrals::Cpu(choices.map(|rings| CpuGrid::new(rings, max_degree)).collect())
@@ -120,12 +138,7 @@ impl Loss {
     /// The sharpest density that the quadrature resolves, as the factor t of t·Y(place):
     /// training draws noise levels whose evidence is no sharper. At most 1, a clean encoding.
     pub fn sharpest(&self) -> f64 {
-        if self.rings == 0 {
-            return 1.0;
-        }
-        let spacing = PI / self.rings as f64;
-        let sigma = spacing / SPACING_PER_SIGMA;
-        (1.0 / (curvature_of_encoding(self.basis.max_degree()) * sigma * sigma)).min(1.0)
+        if self.rings == 0 { 1.0 } else { self.quadrature.sharpest(self.basis.max_degree()) }
     }
 
     /// The mean of the objective over a batch of outputs `[batch, d]` and true places.
@@ -136,6 +149,11 @@ impl Loss {
         let [batch, size] = output.dims();
         assert_eq!(batch, places.len(), "{batch} outputs, but {} places", places.len());
         assert_eq!(size, self.basis.len(), "outputs of {size} numbers, not {}", self.basis.len());
+        if let Integrals::Cpu(grids) = &self.integrals
+            && matches!(self.objective, Objective::Likelihood | Objective::ReverseKl)
+        {
+            return self.mean_on_cpu(grids, output, places, rng);
+        }
         let truth = encodings(&self.basis, places, &self.device); // [batch, d]
         match self.objective {
             // On x_0 = √4π·Y, whose coefficients have unit mean square.
@@ -146,13 +164,8 @@ impl Loss {
                 let length = |v: Tensor<2>| (v.square().sum_dim(1) + 1e-12).sqrt();
                 (dot / (length(output) * length(truth))).neg().mean() + 1.0
             }
-            Objective::Likelihood | Objective::ReverseKl => match &self.integrals {
-                Integrals::Cpu(grids) => self.mean_on_cpu(grids, output, places, rng),
-                Integrals::Tensors(grids) if self.objective == Objective::Likelihood => {
-                    self.likelihood(grids, output, truth, rng).mean()
-                }
-                Integrals::Tensors(grids) => self.reverse_kl(grids, output, truth, rng).mean(),
-            },
+            Objective::Likelihood => self.likelihood(output, truth, rng).mean(),
+            Objective::ReverseKl => self.reverse_kl(output, truth, rng).mean(),
         }
     }
 
@@ -200,15 +213,9 @@ impl Loss {
     }
 
     /// A(e) − e·Y(place) `[batch, 1]`, in nats.
-    fn likelihood(
-        &self,
-        grids: &[SphereGrid],
-        output: Tensor<2>,
-        truth: Tensor<2>,
-        rng: &mut impl Rng,
-    ) -> Tensor<2> {
+    fn likelihood(&self, output: Tensor<2>, truth: Tensor<2>, rng: &mut impl Rng) -> Tensor<2> {
         let at_truth = (output.clone() * truth).sum_dim(1); // [batch, 1]
-        let (values, log_areas) = self.values(grids, output, rng); // [batch, nodes]
+        let (values, log_areas) = self.values(output, rng); // [batch, nodes]
         match self.quadrature {
             // Random points alone would miss a peak at the truth, and nothing would hold it
             // back: the truth is one of them.
@@ -222,16 +229,10 @@ impl Loss {
     }
 
     /// KL(q_e ‖ q_Y(place)) `[batch, 1]`, in nats.
-    fn reverse_kl(
-        &self,
-        grids: &[SphereGrid],
-        output: Tensor<2>,
-        truth: Tensor<2>,
-        rng: &mut impl Rng,
-    ) -> Tensor<2> {
+    fn reverse_kl(&self, output: Tensor<2>, truth: Tensor<2>, rng: &mut impl Rng) -> Tensor<2> {
         let [batch, _] = output.dims();
         // Both on the same points.
-        let (values, log_areas) = self.values(grids, Tensor::cat(vec![output, truth], 0), rng);
+        let (values, log_areas) = self.values(Tensor::cat(vec![output, truth], 0), rng);
         let logs = log_softmax(values + log_areas, 1); // [2·batch, nodes]
         let [_, nodes] = logs.dims();
         let mine = logs.clone().slice([0..batch, 0..nodes]);
@@ -240,12 +241,7 @@ impl Loss {
     }
 
     /// F at this batch's points `[batch, points]`, and the logarithms of their areas.
-    fn values(
-        &self,
-        grids: &[SphereGrid],
-        coefficients: Tensor<2>,
-        rng: &mut impl Rng,
-    ) -> (Tensor<2>, Tensor<2>) {
+    fn values(&self, coefficients: Tensor<2>, rng: &mut impl Rng) -> (Tensor<2>, Tensor<2>) {
         match self.quadrature {
             Quadrature::Anchors(count) => {
                 let anchors = Anchors::uniform(count, rng);
@@ -255,6 +251,9 @@ impl Loss {
                 (coefficients.matmul(anchors.transpose()), log_areas)
             }
             Quadrature::Transform(_) => {
+                let Integrals::Tensors(grids) = &self.integrals else {
+                    unreachable!("the CPU has integrals of its own")
+                };
                 let choice = rng.random_range(0..grids.len());
                 let grid = grids[choice].turned(rng.random_range(0.0..TAU));
                 (grid.synthesize(coefficients), grid.log_areas())

@@ -170,6 +170,7 @@ impl ModuleMapper for Replace {
         param.map(|old| {
             let shape = old.dims();
             Tensor::from_data(TensorData::new(values, shape), &old.device())
+                .set_require_grad(old.is_require_grad())
         })
     }
 }

@@ -181,6 +181,7 @@ impl Shared {
     /// Changes when shards are added, removed or written anew with other rows.
     pub(crate) fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
+        hash.update(format!("{}\n", self.layout.encoder));
         for shard in &self.shards {
             hash.update(format!("{}\n{}\n", shard.file.name, shard.file.bytes));
             for group in 0..shard.footer.metadata().num_row_groups() {

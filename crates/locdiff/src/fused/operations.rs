@@ -129,8 +129,7 @@ impl<C: CheckpointStrategy> FusedOperations for Autodiff<Flex, C> {
         let nodes = [x.node(), modulation.node(), c.node()];
         match ModulateBackward.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prepared) => {
-                let (x, modulation) =
-                    (x.into_primitive().to_contiguous(), modulation.into_primitive());
+                let (x, modulation) = (contiguous(x.into_primitive()), modulation.into_primitive());
                 let output = modulate(x.clone(), &modulation, &c.into_primitive());
                 prepared.finish((x, modulation), output)
             }
@@ -174,6 +173,12 @@ impl<C: CheckpointStrategy> FusedOperations for Autodiff<Flex, C> {
     }
 }
 
+/// In one piece. The original is given up: while it lives, the numbers are shared, and writing
+/// to them would copy all of them first.
+fn contiguous(tensor: FlexTensor) -> FlexTensor {
+    tensor.to_contiguous()
+}
+
 /// The numbers of a contiguous tensor.
 pub(crate) fn slice_of(tensor: &FlexTensor) -> &[f32] {
     tensor.as_slice().expect("a contiguous tensor of f32")
@@ -196,7 +201,7 @@ fn sine(
     frequency: f64,
     slopes: Option<&mut Vec<f32>>,
 ) -> FlexTensor {
-    let mut x = x.to_contiguous();
+    let mut x = contiguous(x);
     let width = width_of(&x);
     let bias = bias.to_contiguous();
     let (bias, frequency) = (slice_of(&bias), frequency as f32);
@@ -233,7 +238,7 @@ fn sine(
 }
 
 fn modulate(x: FlexTensor, modulation: &FlexTensor, c: &FlexTensor) -> FlexTensor {
-    let mut x = x.to_contiguous();
+    let mut x = contiguous(x);
     let width = width_of(&x);
     let (modulation, c) = (modulation.to_contiguous(), c.to_contiguous());
     let (modulation, c) = (slice_of(&modulation), slice_of(&c));
@@ -310,7 +315,7 @@ fn scaled_by_modulation(
 
 /// a ⊙ b, in the memory of a if nobody else has it.
 fn product(a: FlexTensor, b: &FlexTensor) -> FlexTensor {
-    let mut a = a.to_contiguous();
+    let mut a = contiguous(a);
     let b = b.to_contiguous();
     let factors = slice_of(&b);
     let values: &mut [f32] = a.storage_mut();
