@@ -110,7 +110,7 @@ pub struct Diffusion {
 
 #[derive(Debug)]
 enum MomentGrid {
-    Cpu(CpuGrid),
+    Cpu(Box<CpuGrid>),
     Tensors(Box<SphereGrid>),
 }
 
@@ -132,7 +132,7 @@ impl Diffusion {
         // Moments to degree L of a density that this grid resolves.
         let rings = 4 * (max_degree + 1);
         let grid = if is_cpu(device) {
-            MomentGrid::Cpu(CpuGrid::new(rings, max_degree))
+            MomentGrid::Cpu(Box::new(CpuGrid::new(rings, max_degree)))
         } else {
             let grid = Grid::new(rings, 2 * rings);
             MomentGrid::Tensors(Box::new(SphereGrid::new(grid, max_degree, device)))
