@@ -1,5 +1,6 @@
 //! All shards of a data set, by their footers.
 
+use std::fmt;
 use std::sync::Arc;
 
 use object_store::ObjectStore;
@@ -38,6 +39,19 @@ pub struct Skipped {
     pub rows: Option<u64>,
     /// What is wrong.
     pub reason: String,
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.shard)?;
+        if let Some(group) = self.group {
+            write!(f, ", row group {group}")?;
+        }
+        if let Some(rows) = self.rows {
+            write!(f, ", {rows} rows")?;
+        }
+        write!(f, ": {}", self.reason)
+    }
 }
 
 /// Embeddings with places in a directory, or an object store, of Parquet shards.
