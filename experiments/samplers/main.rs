@@ -277,7 +277,7 @@ fn draw_all(
 /// The outputs that the paper's figure shows, for one place. Gives the number of steps that
 /// there were: levels are left out where nothing is left to decide.
 fn keep_steps(diffusion: &Diffusion, condition: Tensor<2>, path: &Path) -> Result<usize> {
-    let condition = condition.slice([SHOWN_PLACE..SHOWN_PLACE + 1]);
+    let condition = condition.narrow(0, SHOWN_PLACE, 1);
     let options = SampleOptions { method: Method::Ddpm, seed: 0, ..SampleOptions::default() };
     let mut outputs = Vec::new();
     diffusion.sample(Some(condition), 1, options, |step| outputs.extend(rows(step.output)));
