@@ -9,9 +9,9 @@ use locdiff_train::{DataError, Dataset, Numbers, OnBadShard, StreamOptions};
 use crate::sets::{checked_rows, layout, new_set, open, options, write};
 
 fn flip(path: &Path, at: usize) {
-    let mut bytes = fs::read(path).unwrap();
+    let mut bytes = fs::read(path).expect("a shard");
     bytes[at] ^= 0x10;
-    fs::write(path, bytes).unwrap();
+    fs::write(path, bytes).expect("a shard");
 }
 
 fn one_epoch() -> StreamOptions {
@@ -19,7 +19,7 @@ fn one_epoch() -> StreamOptions {
 }
 
 fn first_error(set: &Dataset) -> DataError {
-    set.stream(one_epoch()).unwrap().find_map(Result::err).expect("an error")
+    set.stream(one_epoch()).expect("a stream").find_map(Result::err).expect("an error")
 }
 
 /// Whichever byte of the rows flips, its row group is found out.
