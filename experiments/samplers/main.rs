@@ -16,7 +16,7 @@ use locdiff::{Diffusion, Method, SampleOptions, rows};
 use locdiff_experiments::simulation::Simulation;
 use locdiff_experiments::training::conditions;
 use locdiff_experiments::{cpu_seconds, round, write_npy};
-use locdiff_map::{Chart, ColourBar, Map, Marker, Panels, Projection, Scale, Series};
+use locdiff_map::{Chart, ColourBar, Map, Panels, Projection, Scale, Series};
 use locdiff_sphere::{
     Coefficients, Decoder, Density, Integrator, LatLon, PointScores, UNIFORM_NLL_NATS, mean_place,
 };
@@ -33,8 +33,6 @@ const FIELDS: usize = 5;
 const COMPARED: usize = 4;
 /// The paper's figure shows the denoising after so many steps.
 const SHOWN_STEPS: [usize; 5] = [0, 10, 20, 100, 200];
-/// The test place whose denoising is drawn.
-const SHOWN_PLACE: usize = 7;
 
 const METHODS: [(&str, Method); 6] = [
     ("one pass", Method::OnePass),
@@ -54,8 +52,13 @@ fn main() -> Result<()> {
             let wheel = PathBuf::from(arguments.next().context("--sample WHEEL MODEL")?);
             let model = PathBuf::from(arguments.next().context("--sample WHEEL MODEL")?);
             sample_all(&wheel, &model, folder)?;
+            keep_steps(&model, folder)?;
         }
-        _ => anyhow::bail!("--quick, or --sample WHEEL MODEL"),
+        Some("--steps") => {
+            let model = PathBuf::from(arguments.next().context("--steps MODEL")?);
+            keep_steps(&model, folder)?;
+        }
+        _ => anyhow::bail!("--quick, --sample WHEEL MODEL, or --steps MODEL"),
     }
     report(folder)?;
     draw_denoising(folder)
@@ -90,7 +93,7 @@ fn report(folder: &Path) -> Result<()> {
     );
     println!("|---|---|---|---|---|---|---|---|---|");
     let mut figures = serde_json::Map::new();
-    let mut series = DRAWS.map(|_| Vec::new());
+    let (mut accuracies, mut nlls) = (DRAWS.map(|_| Vec::new()), DRAWS.map(|_| Vec::new()));
     for (m, (name, _)) in METHODS.iter().enumerate() {
         for (d, draws) in DRAWS.iter().enumerate() {
             let k = 1 + m * DRAWS.len() + d;
@@ -107,22 +110,31 @@ fn report(folder: &Path) -> Result<()> {
                 share(750.0),
                 scores.median_km().value(),
             );
-            series[d].push((time, share(200.0)));
+            accuracies[d].push((time, share(200.0)));
+            nlls[d].push((time, nll));
             if *draws == 16 || *name == "one pass" && *draws == 1 {
                 let key = name.replace(' ', "_").to_lowercase();
                 figures.insert(format!("{key}_{draws}_within_200"), json!(round(share(200.0))));
             }
         }
     }
-    let mut chart = Chart::new("time, × one pass", "within 200 km, %").log_x();
-    for (draws, points) in DRAWS.iter().zip(series) {
-        let name = if *draws == 1 { "1 draw".into() } else { format!("{draws} draws") };
-        chart = chart.series(Series::line(name, points).joined());
-    }
-    let chart = chart
-        .title("One pass, DDIM 5 / 10 / 20 / 50, DDPM 200")
+    let chart = |what: &str, series: [Vec<(f64, f64)>; 3]| {
+        let mut chart = Chart::new("time, × one pass", what).log_x().height_px(360);
+        for (draws, points) in DRAWS.iter().zip(series) {
+            let name = if *draws == 1 { "1 draw".into() } else { format!("{draws} draws") };
+            chart = chart.series(Series::line(name, points).joined());
+        }
+        chart
+    };
+    let accuracy = chart("within 200 km, %", accuracies).y_range(0.0..=100.0);
+    let nll = chart("NLL, nat (lower is better)", nlls);
+    let sheet = Panels::new()
+        .columns(1)
+        .panel("", accuracy.draw())
+        .panel("", nll.draw())
+        .title("One pass, DDIM 5 / 10 / 20 / 50, DDPM 200, from left to right")
         .caption("A simulation: it compares samplers, and says nothing about photographs.");
-    std::fs::write(folder.join("samplers.png"), chart.draw().png())?;
+    std::fs::write(folder.join("samplers.png"), sheet.draw().png())?;
     println!("\n![accuracy against time](samplers.png)\n");
     let (n, ddim, ddpm) = (&about["ks_n"], &about["ks_ddim_50"], &about["ks_ddpm_200"]);
     println!(
@@ -145,30 +157,28 @@ fn report(folder: &Path) -> Result<()> {
 
 /// The densities at some steps of one denoising, on maps side by side.
 fn draw_denoising(folder: &Path) -> Result<()> {
-    let about: Value = serde_json::from_str(&std::fs::read_to_string(folder.join("about.json"))?)?;
-    let number = |value: &Value| value.as_f64().context("about.json has no shown_truth");
-    let truth = &about["shown_truth"];
-    let truth = LatLon::new(number(&truth[0])?, number(&truth[1])?)?;
     let values = read_npy(&folder.join("steps.npy"))?;
-    let size = values.len() / SHOWN_STEPS.len();
-    let mut panels = Panels::new().columns(SHOWN_STEPS.len());
-    let last = about["steps"].as_u64().context("about.json has no steps")? as usize;
-    for (step, e) in SHOWN_STEPS.iter().zip(values.chunks_exact(size)) {
+    // The last number of each row is the step.
+    let rows = values.chunks_exact(values.len() / SHOWN_STEPS.len());
+    let mut panels = Panels::new().columns(3);
+    for row in rows {
+        let (step, e) = row.split_last().context("an empty row")?;
         let e = Coefficients::from_vec(e.iter().map(|value| f64::from(*value)).collect())?;
         let density = Integrator::new(e.max_degree()).exponential(&e);
-        let picture = Map::new(Projection::Globe { centre: truth })
-            .width_px(300)
+        let picture = Map::new(Projection::EqualEarth)
+            .width_px(520)
             .field(|place| density.log_density(place))
             .scale(Scale::log_decades(4.0))
             .colour_bar(ColourBar::Hidden)
-            .marker(Marker::new(truth))
             .draw();
-        let name = if *step >= last { format!("end, {last}") } else { step.to_string() };
-        panels = panels.panel(format!("step {name}"), picture);
+        panels = panels.panel(format!("step {step}"), picture);
     }
     let sheet = panels
-        .title("Denoising: what the model believes after so many steps of DDPM")
-        .caption("A simulation with a GeoCLIP location embedding plus noise. Marked: the truth.");
+        .title("A place drawn without any image: what the model believes after so many steps of DDPM")
+        .caption(
+            "Step 0 is the prior: where the photographs of MP16 were taken. The last picture is where \
+             nothing is left to decide. Model of experiments/objectives, a simulation.",
+        );
     std::fs::write(folder.join("denoising.png"), sheet.draw().png())?;
     Ok(())
 }
@@ -208,11 +218,7 @@ fn sample_all(wheel: &Path, model: &Path, folder: &Path) -> Result<()> {
         }
         eprintln!("{name}: {:.1} s per draw", sampled.seconds_per_draw);
     }
-    let steps = keep_steps(&diffusion, condition, &folder.join("steps.npy"))?;
-    distances.insert("steps".into(), json!(steps));
-    let truth = truths[SHOWN_PLACE];
     distances.insert("ks_n".into(), json!(COMPARED * COUNT));
-    distances.insert("shown_truth".into(), json!([truth.latitude(), truth.longitude()]));
     let relative: Vec<f64> = times.iter().map(|time| round(time / times[0])).collect();
     distances.insert("times_one_pass".into(), json!(relative));
     let about = format!("{:#}\n", Value::Object(distances));
@@ -274,20 +280,22 @@ fn draw_all(
     Ok(sampled)
 }
 
-/// The outputs that the paper's figure shows, for one place. Gives the number of steps that
-/// there were: levels are left out where nothing is left to decide.
-fn keep_steps(diffusion: &Diffusion, condition: Tensor<2>, path: &Path) -> Result<usize> {
-    let condition = condition.narrow(0, SHOWN_PLACE, 1);
-    let options = SampleOptions { method: Method::Ddpm, seed: 0, ..SampleOptions::default() };
+/// The outputs that the paper's figure shows, for one place drawn without a condition; the
+/// last number of each row is the step. Levels are left out where nothing is left to decide.
+fn keep_steps(model: &Path, folder: &Path) -> Result<()> {
+    let device = Device::flex();
+    let diffusion = Diffusion::open(model, &device)?;
+    let options = SampleOptions { method: Method::Ddpm, seed: 1, ..SampleOptions::default() };
     let mut outputs = Vec::new();
-    diffusion.sample(Some(condition), 1, options, |step| outputs.extend(rows(step.output)));
+    diffusion.sample(None, 1, options, |step| outputs.extend(rows(step.output)));
     let mut kept: Vec<f32> = Vec::new();
     for step in SHOWN_STEPS {
-        let e = &outputs[step.min(outputs.len() - 1)];
-        kept.extend(e.as_slice().iter().map(|value| *value as f32));
+        let step = step.min(outputs.len() - 1);
+        kept.extend(outputs[step].as_slice().iter().map(|value| *value as f32));
+        kept.push(step as f32);
     }
-    write_npy(path, &[SHOWN_STEPS.len(), kept.len() / SHOWN_STEPS.len()], &kept)?;
-    Ok(outputs.len() - 1)
+    let shape = [SHOWN_STEPS.len(), kept.len() / SHOWN_STEPS.len()];
+    write_npy(&folder.join("steps.npy"), &shape, &kept)
 }
 
 /// The largest distance between the distribution of numbers and the uniform one on [0, 1].
