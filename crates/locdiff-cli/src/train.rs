@@ -111,7 +111,12 @@ fn print_plan(plan: &Plan, as_json: bool) -> anyhow::Result<()> {
         "step        {:>9.1} ms, measured now: {:.0} rows/s",
         plan.step_ms, plan.rows_per_s
     )?;
-    writeln!(out, "time        {:>10.2} h, without validation", plan.hours)?;
+    let (time, unit) = match plan.hours {
+        hours if hours < 1.0 => (60.0 * hours, "minutes"),
+        hours if hours < 48.0 => (hours, "hours"),
+        hours => (hours / 24.0, "days"),
+    };
+    writeln!(out, "time        {time:>12.1} {unit}, without validation")?;
     writeln!(out, "memory      {:>9.0} MB, about", plan.memory_mb)?;
     writeln!(out, "checkpoint  {:>9.0} MB", plan.checkpoint_mb)?;
     writeln!(out, "disk        {:>9.0} MB at most", plan.disk_mb)?;

@@ -147,7 +147,7 @@ fn mistakes_are_named() {
     };
     let words = failure(&["--device", "cuda:0"]);
     assert!(words.contains("--features cuda"), "{words}");
-    let words = failure(&["--max-minutes", "-1"]);
+    let words = failure(&["--max-minutes", "0"]);
     assert!(words.contains("positive"), "{words}");
     let plan = train(&scratch, "run", &["--plan", "--json"]);
     let plan: serde_json::Value =

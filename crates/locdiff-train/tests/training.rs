@@ -227,7 +227,7 @@ fn shipped_configurations_are_valid_and_mistakes_are_named() {
         ("time_size = 16", "time_size = 15", "network.time_size"),
         ("warmup_steps = 5", "warmup_steps = 11", "optimizer.warmup_steps"),
         ("keep = 2", "keep = 0", "checkpoint.keep"),
-        ("steps = 200", "steps = 3", "schedule"),
+        ("steps = 200", "steps = 0", "schedule"),
     ] {
         assert!(text.contains(from), "{from} is not in\n{text}");
         let error = parse(&text.replace(from, to)).unwrap().check().unwrap_err().to_string();
