@@ -173,3 +173,31 @@ fn a_writer_shows_only_whole_shards_and_never_overwrites() {
     let error = ShardWriter::create(directory.path(), layout, options).unwrap_err();
     assert!(error.to_string().contains("already there"), "{error}");
 }
+
+/// Row groups of several megabytes are several pages.
+#[test]
+fn rows_that_fill_many_pages_are_read_whole() {
+    const WIDE: usize = 768;
+    let directory = tempfile::tempdir().unwrap();
+    let wide = locdiff_train::Layout { width: WIDE, ..layout(Numbers::F16, 1) };
+    let mut writer = ShardWriter::create(directory.path(), wide, Default::default()).unwrap();
+    // Exact in half precision, and different in every row and place.
+    let number = |row: usize, place: usize| ((row * 7 + place * 13) % 2048) as f32;
+    for row in 0..5000 {
+        let embedding: Vec<f32> = (0..WIDE).map(|place| number(row, place)).collect();
+        writer.write(&row.to_string(), LatLon::NORTH_POLE, &embedding).unwrap();
+    }
+    writer.finish().unwrap();
+    let set = open(directory.path(), OnBadShard::Fail).unwrap();
+    let options = StreamOptions { epochs: Some(1), ids: Ids::Include, ..Default::default() };
+    let mut seen = BTreeSet::new();
+    for batch in set.stream(options).unwrap() {
+        let batch = batch.unwrap();
+        for (id, embedding) in batch.ids.iter().zip(batch.embeddings.chunks(WIDE)) {
+            let row: usize = id.parse().unwrap();
+            assert!(embedding.iter().enumerate().all(|(at, found)| *found == number(row, at)));
+            seen.insert(row);
+        }
+    }
+    assert_eq!(seen.len(), 5000);
+}
