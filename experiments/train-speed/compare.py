@@ -12,7 +12,7 @@ folder = pathlib.Path(__file__).parent
 target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", "target"))
 venv = pathlib.Path("target/experiments/train-speed/venv")
 python = venv / "bin/python"
-rounds, seconds = (1, 2) if quick else (5, 10)
+rounds, seconds = (1, 2) if quick else (3, 6)
 
 if not python.exists():
     if quick:
