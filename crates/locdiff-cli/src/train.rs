@@ -168,11 +168,10 @@ impl Bar {
                 self.bar.set_position(report.step);
             }
             Event::Validated(step, scores) => {
-                let nll = scores.nll.map_or(String::new(), |nll| format!(", NLL {nll:.2} nat"));
+                let nll = scores.nll.map_or(String::new(), |nll| format!(", NLL {nll:.2}"));
                 self.line(format!(
-                    "step {step}: held out {}: {:.1} / {:.1} / {:.1} / {:.1} % within 25 / 200 / 750 / \
-                     2500 km, median {:.0} km{nll}",
-                    scores.n,
+                    "step {step}: {:.0}/{:.0}/{:.0}/{:.0} % within 25/200/750/2500 km, \
+                     median {:.0} km{nll}",
                     scores.within_25,
                     scores.within_200,
                     scores.within_750,

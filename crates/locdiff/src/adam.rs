@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use burn::backend::Flex;
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::module::{Module, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor, TensorData};
 use burn_flex::FlexTensor;
@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::fused::{is_cpu, slice_of, vectorised};
+use crate::named_parameters::{NamedMapper, NamedVisitor, map_named, visit_named};
 
 /// Numbers that one task works on.
 const CHUNK: usize = 16_384;
@@ -122,8 +123,7 @@ impl Adam {
         module: M,
         mut gradients: GradientsParams,
     ) -> (M, f64) {
-        let mut squares = SumOfSquares { gradients: &gradients, sum: 0.0 };
-        module.visit(&mut squares);
+        let squares = visit_named(&module, SumOfSquares { gradients: &gradients, sum: 0.0 });
         let length = squares.sum.sqrt();
         // Weights that took part in such a step would never come back.
         if !length.is_finite() {
@@ -147,8 +147,8 @@ impl Adam {
             of_gradient: of_gradient as f32,
         };
         let moments = &mut self.moments;
-        let mut update = Update { path: Vec::new(), gradients: &mut gradients, moments, factors };
-        (module.map(&mut update), length)
+        let update = Update { gradients: &mut gradients, moments, factors };
+        (map_named(module, update), length)
     }
 }
 
@@ -157,8 +157,8 @@ struct SumOfSquares<'a> {
     sum: f64,
 }
 
-impl ModuleVisitor for SumOfSquares<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+impl NamedVisitor for SumOfSquares<'_> {
+    fn visit<const D: usize>(&mut self, _name: &str, param: &Param<Tensor<D>>) {
         let Some(gradient) = self.gradients.get::<D>(param.id) else { return };
         let sum = match gradient.clone().try_into_primitive::<Flex>() {
             Ok(gradient) => {
@@ -179,29 +179,19 @@ impl ModuleVisitor for SumOfSquares<'_> {
 }
 
 struct Update<'a> {
-    path: Vec<String>,
     gradients: &'a mut GradientsParams,
     moments: &'a mut BTreeMap<String, (Tensor<1>, Tensor<1>)>,
     factors: Factors,
 }
 
-impl ModuleMapper for Update<'_> {
-    fn enter_module(&mut self, name: &str, _container: &str) {
-        self.path.push(name.to_owned());
-    }
-
-    fn exit_module(&mut self, _name: &str, _container: &str) {
-        self.path.pop();
-    }
-
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+impl NamedMapper for Update<'_> {
+    fn map<const D: usize>(&mut self, name: &str, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let Some(gradient) = self.gradients.remove::<D>(param.id) else { return param };
         let shape = gradient.dims();
         let gradient = gradient.flatten::<1>(0, D - 1);
-        let name = self.path.join(".");
         let (mean, square) = self
             .moments
-            .remove(&name)
+            .remove(name)
             .unwrap_or_else(|| (gradient.zeros_like(), gradient.zeros_like()));
         param.map(|value| {
             let value = value.inner().flatten::<1>(0, D - 1);
@@ -210,7 +200,7 @@ impl ModuleMapper for Update<'_> {
             } else {
                 self.factors.apply(value, gradient, mean, square)
             };
-            self.moments.insert(name, (mean, square));
+            self.moments.insert(name.to_owned(), (mean, square));
             Tensor::from_inner(value.reshape(shape)).require_grad()
         })
     }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use burn::backend::Flex;
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use rayon::prelude::*;
 
 use crate::fused::{is_cpu, slice_of, vectorised};
+use crate::named_parameters::{NamedMapper, NamedVisitor, map_named, visit_named};
 
 const CHUNK: usize = 16_384;
 
@@ -15,49 +16,30 @@ const CHUNK: usize = 16_384;
 /// other one. Called after each step with share 1 − decay it is the exponential moving
 /// average of the weights.
 pub fn moved_towards<M: Module>(average: M, towards: &M, share: f64) -> M {
-    let mut collect = Collect { path: Vec::new(), values: BTreeMap::new() };
-    towards.visit(&mut collect);
-    average.map(&mut Blend { path: Vec::new(), values: collect.values, share })
+    let Collect { values } = visit_named(towards, Collect { values: BTreeMap::new() });
+    map_named(average, Blend { values, share })
 }
 
 struct Collect {
-    path: Vec<String>,
     values: BTreeMap<String, Tensor<1>>,
 }
 
-impl ModuleVisitor for Collect {
-    fn enter_module(&mut self, name: &str, _container: &str) {
-        self.path.push(name.to_owned());
-    }
-
-    fn exit_module(&mut self, _name: &str, _container: &str) {
-        self.path.pop();
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+impl NamedVisitor for Collect {
+    fn visit<const D: usize>(&mut self, name: &str, param: &Param<Tensor<D>>) {
         let value = param.val();
         let value = if value.device().is_autodiff() { value.inner() } else { value };
-        self.values.insert(self.path.join("."), value.flatten(0, D - 1));
+        self.values.insert(name.to_owned(), value.flatten(0, D - 1));
     }
 }
 
 struct Blend {
-    path: Vec<String>,
     values: BTreeMap<String, Tensor<1>>,
     share: f64,
 }
 
-impl ModuleMapper for Blend {
-    fn enter_module(&mut self, name: &str, _container: &str) {
-        self.path.push(name.to_owned());
-    }
-
-    fn exit_module(&mut self, _name: &str, _container: &str) {
-        self.path.pop();
-    }
-
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let Some(towards) = self.values.remove(&self.path.join(".")) else { return param };
+impl NamedMapper for Blend {
+    fn map<const D: usize>(&mut self, name: &str, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let Some(towards) = self.values.remove(name) else { return param };
         param.map(|average| {
             let shape = average.dims();
             let average = average.flatten::<1>(0, D - 1);

@@ -118,19 +118,12 @@ impl CpuGrid {
     /// F → exp F / ∫ exp F at the nodes. Gives log ∫ exp F.
     fn normalise(&self, values: &mut [f32]) -> f32 {
         let longitudes = self.transform.grid().longitudes();
-        let highest = vectorised(|| values.iter().copied().fold(f32::MIN, f32::max));
+        let highest = highest_of(values, f32::MIN);
         let mut integral = 0.0_f64;
         for (ring, area) in values.chunks_exact_mut(longitudes).zip(&self.areas) {
-            let sum = vectorised(|| {
-                for value in ring.iter_mut() {
-                    *value = exp(*value - highest);
-                }
-                lanes_sum(ring)
-            });
-            integral += f64::from(sum * area);
+            integral += f64::from(exponentials(ring, highest) * area);
         }
-        let factor = (1.0 / integral) as f32;
-        vectorised(|| values.iter_mut().for_each(|value| *value *= factor));
+        scale(values, (1.0 / integral) as f32);
         (f64::from(highest) + integral.ln()) as f32
     }
 
@@ -140,6 +133,22 @@ impl CpuGrid {
         let rings = density.chunks_exact(longitudes).zip(values.chunks_exact(longitudes));
         rings.zip(&self.areas).map(|((q, v), area)| f64::from(*area) * dot(q, v)).sum()
     }
+}
+
+fn highest_of(values: &[f32], at_least: f32) -> f32 {
+    vectorised(|| values.iter().copied().fold(at_least, f32::max))
+}
+
+/// F → exp(F − highest), and the sum.
+fn exponentials(values: &mut [f32], highest: f32) -> f32 {
+    vectorised(|| {
+        values.iter_mut().for_each(|value| *value = exp(*value - highest));
+        lanes_sum(values)
+    })
+}
+
+fn scale(values: &mut [f32], factor: f32) {
+    vectorised(|| values.iter_mut().for_each(|value| *value *= factor));
 }
 
 /// A sum over sixteen lanes, so that it is vectorised.
@@ -216,14 +225,11 @@ pub(crate) fn likelihood_over_anchors(
         .par_chunks_mut(count)
         .zip(&at_truth)
         .map(|(row, at_truth)| {
-            let highest = vectorised(|| row.iter().copied().fold(*at_truth, f32::max));
-            let sum = vectorised(|| {
-                row.iter_mut().for_each(|value| *value = exp(*value - highest));
-                lanes_sum(row)
-            });
+            let highest = highest_of(row, *at_truth);
+            let sum = exponentials(row, highest);
             let of_truth = exp(at_truth - highest);
             let factor = 1.0 / (batch as f32 * (sum + of_truth));
-            vectorised(|| row.iter_mut().for_each(|value| *value *= factor));
+            scale(row, factor);
             let log_sum = f64::from(highest) + f64::from(sum + of_truth).ln();
             let loss = log_sum + log_area - f64::from(*at_truth);
             (loss, of_truth * factor - 1.0 / batch as f32)
@@ -252,11 +258,9 @@ pub(crate) fn reverse_kl_over_anchors(
         .zip(theirs.par_chunks_mut(count))
         .map(|(mine, theirs)| {
             let log_sum = |row: &[f32], shares: &mut [f32]| {
-                let highest = vectorised(|| row.iter().copied().fold(f32::MIN, f32::max));
-                let sum = vectorised(|| {
-                    shares.iter_mut().zip(row).for_each(|(to, value)| *to = exp(value - highest));
-                    lanes_sum(shares)
-                });
+                let highest = highest_of(row, f32::MIN);
+                shares.copy_from_slice(row);
+                let sum = exponentials(shares, highest);
                 (highest + sum.ln(), 1.0 / sum)
             };
             let mut shares = vec![0.0; count];

@@ -6,14 +6,20 @@
 //! the same is written in Burn's own operations (`plain_*`).
 
 mod elementary;
+mod frozen;
+mod gelu;
 mod operations;
 
 use burn::backend::{Dispatch, Flex};
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Tensor, activation};
 
 pub(crate) use elementary::{exp, vectorised};
+use frozen::FrozenOperations;
+use gelu::GeluOperation;
 use operations::FusedOperations;
 pub(crate) use operations::slice_of;
+
+use crate::vision_transformer::Gelu;
 
 /// Whether tensors of a device live in the memory of Burn's CPU backend.
 pub(crate) fn is_cpu(device: &Device) -> bool {
@@ -52,27 +58,52 @@ fn plain_modulate(x: Tensor<2>, modulation: Tensor<2>, c: Tensor<2>) -> Tensor<2
     (scale + 1.0) * x + shift + c
 }
 
-/// A number that was computed from the numbers of x, with its gradient by them (of the same
-/// shape, itself without gradients), as a tensor `[1]` through which gradients flow.
+/// A number that was computed from the numbers of x on the CPU, with its gradient by them (of
+/// the same shape, itself without gradients), as a tensor `[1]` through which gradients flow.
 pub(crate) fn with_gradient(x: Tensor<2>, value: f64, gradient: Tensor<2>) -> Tensor<1> {
-    let device = x.device();
-    if is_cpu(&device) {
-        let value = Tensor::<1>::from_floats([value as f32], &device.inner());
-        Tensor::from_dispatch(Dispatch::with_gradient(
-            x.into_dispatch(),
-            value.into_dispatch(),
-            gradient.into_dispatch(),
-        ))
+    let value = Tensor::<1>::from_floats([value as f32], &x.device().inner());
+    Tensor::from_dispatch(Dispatch::with_gradient(
+        x.into_dispatch(),
+        value.into_dispatch(),
+        gradient.into_dispatch(),
+    ))
+}
+
+/// GELU of x `[rows, width]` + bias `[width]`.
+pub(crate) fn gelu(x: Tensor<2>, bias: Tensor<1>, kind: Gelu) -> Tensor<2> {
+    if is_cpu(&x.device()) {
+        Tensor::from_dispatch(Dispatch::biased_gelu(x.into_dispatch(), bias.into_dispatch(), kind))
     } else {
-        let gradient = if device.is_autodiff() { Tensor::from_inner(gradient) } else { gradient };
-        plain_with_gradient(x, value, gradient)
+        plain_gelu(x, bias, kind)
     }
 }
 
-/// A linear function of x that has this gradient everywhere and this value here.
-fn plain_with_gradient(x: Tensor<2>, value: f64, gradient: Tensor<2>) -> Tensor<1> {
-    let here = (x.clone().detach() * gradient.clone()).sum();
-    (x * gradient).sum() - here + value
+fn plain_gelu(x: Tensor<2>, bias: Tensor<1>, kind: Gelu) -> Tensor<2> {
+    let x = x + bias.unsqueeze();
+    match kind {
+        Gelu::Exact => activation::gelu(x),
+        Gelu::Quick => x.clone() * activation::sigmoid(x * 1.702),
+    }
+}
+
+/// residual + x + bias of residual and x `[rows, width]` and a bias `[width]`; for networks
+/// that are not trained.
+pub(crate) fn add_with_bias(residual: Tensor<2>, x: Tensor<2>, bias: Tensor<1>) -> Tensor<2> {
+    if x.device() == Device::flex() {
+        let (residual, x) = (residual.into_dispatch(), x.into_dispatch());
+        Tensor::from_dispatch(Dispatch::add_with_bias(residual, x, bias.into_dispatch()))
+    } else {
+        residual + x + bias.unsqueeze()
+    }
+}
+
+/// Each row (the last axis) as shares of e^x; for networks that are not trained.
+pub(crate) fn softmax_of_rows(x: Tensor<4>) -> Tensor<4> {
+    if x.device() == Device::flex() {
+        Tensor::from_dispatch(Dispatch::softmax_of_rows(x.into_dispatch()))
+    } else {
+        activation::softmax(x, 3)
+    }
 }
 
 /// The numbers of a tensor, row by row.
@@ -157,25 +188,45 @@ mod tests {
     }
 
     #[test]
+    fn gelu_equals_the_plain_one() {
+        for kind in [Gelu::Exact, Gelu::Quick] {
+            let bias = |b: Tensor<2>| b.reshape([37]);
+            assert_same(
+                [[700, 37], [1, 37], [1, 1]],
+                |[x, b, _]| gelu(x * 3.0, bias(b), kind),
+                |[x, b, _]| plain_gelu(x * 3.0, bias(b), kind),
+            );
+        }
+    }
+
+    #[test]
+    fn frozen_operations_equal_the_plain_ones() {
+        let device = Device::flex();
+        device.seed(4);
+        let [x, residual] = [0, 1].map(|_| random([700, 37], &device));
+        let bias = random([1, 37], &device).reshape([37]);
+        let plain = residual.clone() + x.clone() + bias.clone().unsqueeze();
+        let fused = add_with_bias(residual, x.clone(), bias);
+        fused.into_data().assert_approx_eq::<f32>(&plain.into_data(), Tolerance::absolute(1e-6));
+
+        let x = (x * 20.0).reshape([2, 5, 70, 37]);
+        let plain = activation::softmax(x.clone(), 3);
+        let fused = softmax_of_rows(x);
+        fused.into_data().assert_approx_eq::<f32>(&plain.into_data(), Tolerance::absolute(1e-6));
+    }
+
+    #[test]
     fn a_known_gradient_arrives_scaled() {
         let device = Device::flex().autodiff();
         let numbers: Vec<f32> = (0..6).map(|k| k as f32).collect();
         let given = Tensor::<2>::from_data(TensorData::new(numbers.clone(), [2, 3]), &device);
-        for fused in [true, false] {
-            let x = random([2, 3], &device).require_grad();
-            let value = if fused {
-                with_gradient(x.clone(), 7.0, given.clone().inner())
-            } else {
-                plain_with_gradient(x.clone(), 7.0, given.clone())
-            };
-            assert!((value.clone().into_scalar::<f32>() - 7.0).abs() < 1e-5);
-            let gradients = (value * 2.0).backward();
-            let gradient = x.grad(&gradients).expect("x has a gradient").into_data();
-            let expected: Vec<f32> = numbers.iter().map(|k| 2.0 * k).collect();
-            gradient.assert_approx_eq::<f32>(
-                &TensorData::new(expected, [2, 3]),
-                Tolerance::absolute(1e-5),
-            );
-        }
+        let x = random([2, 3], &device).require_grad();
+        let value = with_gradient(x.clone(), 7.0, given.clone().inner());
+        assert!((value.clone().into_scalar::<f32>() - 7.0).abs() < 1e-5);
+        let gradients = (value * 2.0).backward();
+        let gradient = x.grad(&gradients).expect("x has a gradient").into_data();
+        let expected: Vec<f32> = numbers.iter().map(|k| 2.0 * k).collect();
+        gradient
+            .assert_approx_eq::<f32>(&TensorData::new(expected, [2, 3]), Tolerance::absolute(1e-5));
     }
 }

@@ -12,11 +12,15 @@ mod device;
 mod diffusion;
 mod fused;
 mod geoclip;
+#[cfg(feature = "hub")]
+pub mod hub;
 mod model_directory;
+mod named_parameters;
 mod objective;
 mod schedule;
 mod sphere_tensors;
 mod views;
+mod vision_transformer;
 mod weights;
 
 pub use adam::{Adam, AdamConfig, AdamState};
@@ -29,4 +33,5 @@ pub use model_directory::InvalidModel;
 pub use objective::{Loss, Objective, Quadrature};
 pub use schedule::{InvalidSchedule, LEAKAGE_LIMIT, Schedule, ScheduleConfig, ScheduleKind};
 pub use sphere_tensors::{SphereGrid, encodings};
+pub use vision_transformer::{Gelu, InvalidEncoder, VisionConfig, VisionTransformer};
 pub use weights::{InvalidWeights, read_weights, write_weights};

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::module::{Module, Param};
 use burn::tensor::{Tensor, TensorData};
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize};
+
+use crate::named_parameters::{NamedMapper, NamedVisitor, map_named, visit_named};
 
 /// Why weights cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -118,55 +120,35 @@ pub fn read_weights<M: Module>(module: M, path: &Path) -> Result<M, InvalidWeigh
         let (numbers, _) = view.data().as_chunks::<4>();
         values.insert(name.clone(), numbers.iter().map(|b| f32::from_le_bytes(*b)).collect());
     }
-    Ok(module.map(&mut Replace { path: Vec::new(), values }))
+    Ok(map_named(module, Replace { values }))
 }
 
 type Weights = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
 
 fn collect<M: Module>(module: &M) -> Weights {
-    let mut collect = Collect { path: Vec::new(), weights: BTreeMap::new() };
-    module.visit(&mut collect);
-    collect.weights
+    visit_named(module, Collect { weights: BTreeMap::new() }).weights
 }
 
 struct Collect {
-    path: Vec<String>,
     weights: Weights,
 }
 
-impl ModuleVisitor for Collect {
-    fn enter_module(&mut self, name: &str, _container: &str) {
-        self.path.push(name.to_owned());
-    }
-
-    fn exit_module(&mut self, _name: &str, _container: &str) {
-        self.path.pop();
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+impl NamedVisitor for Collect {
+    fn visit<const D: usize>(&mut self, name: &str, param: &Param<Tensor<D>>) {
         let tensor = param.val();
         let shape = tensor.dims().to_vec();
         let values = tensor.into_data().try_to_vec().expect("weights are f32");
-        self.weights.insert(self.path.join("."), (shape, values));
+        self.weights.insert(name.to_owned(), (shape, values));
     }
 }
 
 struct Replace {
-    path: Vec<String>,
     values: BTreeMap<String, Vec<f32>>,
 }
 
-impl ModuleMapper for Replace {
-    fn enter_module(&mut self, name: &str, _container: &str) {
-        self.path.push(name.to_owned());
-    }
-
-    fn exit_module(&mut self, _name: &str, _container: &str) {
-        self.path.pop();
-    }
-
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let Some(values) = self.values.remove(&self.path.join(".")) else { return param };
+impl NamedMapper for Replace {
+    fn map<const D: usize>(&mut self, name: &str, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let Some(values) = self.values.remove(name) else { return param };
         param.map(|old| {
             let shape = old.dims();
             Tensor::from_data(TensorData::new(values, shape), &old.device())

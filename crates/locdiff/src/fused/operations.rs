@@ -175,7 +175,7 @@ impl<C: CheckpointStrategy> FusedOperations for Autodiff<Flex, C> {
 
 /// In one piece. The original is given up: while it lives, the numbers are shared, and writing
 /// to them would copy all of them first.
-fn contiguous(tensor: FlexTensor) -> FlexTensor {
+pub(super) fn contiguous(tensor: FlexTensor) -> FlexTensor {
     tensor.to_contiguous()
 }
 
@@ -184,13 +184,13 @@ pub(crate) fn slice_of(tensor: &FlexTensor) -> &[f32] {
     tensor.as_slice().expect("a contiguous tensor of f32")
 }
 
-fn width_of(tensor: &FlexTensor) -> usize {
+pub(super) fn width_of(tensor: &FlexTensor) -> usize {
     let shape = tensor.shape();
     shape[shape.num_dims() - 1]
 }
 
 /// Whole rows that come to about a chunk.
-fn rows_of_chunk(width: usize) -> usize {
+pub(super) fn rows_of_chunk(width: usize) -> usize {
     (CHUNK / width).max(1) * width
 }
 
@@ -314,7 +314,7 @@ fn scaled_by_modulation(
 }
 
 /// a ⊙ b, in the memory of a if nobody else has it.
-fn product(a: FlexTensor, b: &FlexTensor) -> FlexTensor {
+pub(super) fn product(a: FlexTensor, b: &FlexTensor) -> FlexTensor {
     let mut a = contiguous(a);
     let b = b.to_contiguous();
     let factors = slice_of(&b);
@@ -337,7 +337,7 @@ fn scaled(mut tensor: FlexTensor, factor: f32) -> FlexTensor {
 
 /// The sums of the columns `[width]` of a tensor `[rows, width]`. Always added in the same
 /// order, whatever the number of threads.
-fn column_sums(tensor: &FlexTensor) -> FlexTensor {
+pub(super) fn column_sums(tensor: &FlexTensor) -> FlexTensor {
     let width = width_of(tensor);
     let partial: Vec<Vec<f32>> = slice_of(tensor)
         .par_chunks(rows_of_chunk(width))

@@ -1,0 +1,193 @@
+//! What can go wrong between here and the hub, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hf_hub::api::sync::ApiError;
+
+/// Why an encoder could not be fetched.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HubError {
+    /// Neither a short name nor `owner/name`.
+    #[error(
+        "no encoder is named `{name}`: there are {known}, and any model of the hub as owner/name \
+         or owner/name@revision"
+    )]
+    UnknownEncoder {
+        /// What was asked for.
+        name: String,
+        /// The short names.
+        known: String,
+    },
+    /// Nothing says where files are kept.
+    #[error("there is no home directory to keep files in: set HF_HOME to a directory")]
+    NoHome,
+    /// The endpoint isn't an address.
+    #[error("the hub's endpoint is `{0}`: HF_ENDPOINT should begin with https:// or http://")]
+    Endpoint(String),
+    /// The HTTP client could not be made.
+    #[error("no connection to the hub can be set up")]
+    Client(#[source] ApiError),
+    /// The network may not be used, and the files aren't here.
+    #[error(
+        "{repository} at {revision} is not in {}, and HF_HUB_OFFLINE is set: unset it, or fetch \
+         the model on another machine and copy the directory", .cache.display()
+    )]
+    Offline {
+        /// `owner/name`.
+        repository: String,
+        /// The branch, tag or commit.
+        revision: String,
+        /// The cache.
+        cache: PathBuf,
+    },
+    /// The hub wants to know who asks.
+    #[error(
+        "the hub refuses {repository} (status {status}{}): accept the terms on the model's page if \
+         it has some, and set HF_TOKEN to a token of your account that may read it", said(.message)
+    )]
+    Refused {
+        /// `owner/name`.
+        repository: String,
+        /// The status of the answer.
+        status: u16,
+        /// What the hub said about it, if anything.
+        message: String,
+    },
+    /// There is no such model, or none that we may see.
+    #[error(
+        "the hub has no model {repository}{}: check the spelling; if the model is private, set \
+         HF_TOKEN", said(.message)
+    )]
+    NoRepository {
+        /// `owner/name`.
+        repository: String,
+        /// What the hub said about it, if anything.
+        message: String,
+    },
+    /// The model has no such branch, tag or commit.
+    #[error("{repository} has no revision {revision}: name a branch, a tag or a whole commit")]
+    NoRevision {
+        /// `owner/name`.
+        repository: String,
+        /// What was asked for.
+        revision: String,
+    },
+    /// The model lacks a file that every encoder needs.
+    #[error(
+        "{repository} at {revision} holds no {file}: a model in the layout of the transformers \
+         library is wanted"
+    )]
+    NoFile {
+        /// `owner/name`.
+        repository: String,
+        /// The branch, tag or commit.
+        revision: String,
+        /// The file, or the files of which one is wanted.
+        file: String,
+    },
+    /// The answer isn't one that a hub gives.
+    #[error("{url} does not answer like a hub: {problem}; check HF_ENDPOINT")]
+    NotAHub {
+        /// What was asked.
+        url: String,
+        /// What is odd about the answer.
+        problem: String,
+    },
+    /// No answer, or only errors.
+    #[error(
+        "{url} cannot be reached, tried {attempts} times: check the network, or try again later"
+    )]
+    Unreachable {
+        /// What was asked.
+        url: String,
+        /// How often it was tried.
+        attempts: u32,
+        /// How it failed the last time.
+        source: Failure,
+    },
+    /// The download stopped, and trying again didn't help.
+    #[error(
+        "{file} stopped after {received} of {size} bytes, tried {attempts} times: fetch again to \
+         go on from there"
+    )]
+    Interrupted {
+        /// The file.
+        file: String,
+        /// How much of it is here.
+        received: u64,
+        /// How much there is.
+        size: u64,
+        /// How often it was tried without getting further.
+        attempts: u32,
+        /// How it failed the last time.
+        source: Failure,
+    },
+    /// The file isn't the one that the hub has.
+    #[error(
+        "{file} has SHA-256 {found}, the hub says {expected}: the copy has been removed; fetch \
+         again, and if it stays so, something between here and the hub changes files"
+    )]
+    Checksum {
+        /// The file.
+        file: String,
+        /// SHA-256 of what came.
+        found: String,
+        /// SHA-256 of what should have come.
+        expected: String,
+    },
+    /// The file isn't as long as the one that the hub has.
+    #[error(
+        "{file} has {found} bytes, the hub says {expected}: the copy has been removed; fetch again"
+    )]
+    Size {
+        /// The file.
+        file: String,
+        /// Bytes here.
+        found: u64,
+        /// Bytes there.
+        expected: u64,
+    },
+    /// The file isn't what its name says.
+    #[error(
+        "{file} cannot be read as what its name says: the copy has been removed; fetch again, and \
+         if it stays so, the model itself is broken"
+    )]
+    Contents {
+        /// The file.
+        file: String,
+        /// What its reader said.
+        source: Failure,
+    },
+    /// A file in the cache could not be read or written.
+    #[error("{}", .path.display())]
+    File {
+        /// Which file or directory.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+}
+
+/// The error beneath ours.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+impl HubError {
+    /// For `map_err`: an input or output error at a path.
+    pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> HubError {
+        move |source| HubError::File { path: path.to_owned(), source }
+    }
+
+    /// Whether a file is here, but not as it should be.
+    pub(super) fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            HubError::Checksum { .. } | HubError::Size { .. } | HubError::Contents { .. }
+        )
+    }
+}
+
+fn said(message: &str) -> String {
+    if message.is_empty() { String::new() } else { format!(", it says: {message}") }
+}
