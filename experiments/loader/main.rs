@@ -18,9 +18,11 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use burn::tensor::Device;
 use locdiff_sphere::LatLon;
 use locdiff_train::{
-    Dataset, Layout, Numbers, OnBadShard, Part, ShardWriter, Split, StreamOptions,
+    Dataset, Layout, Numbers, OnBadShard, Part, Plan, ShardWriter, Split, StreamOptions,
+    TrainingConfig,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -56,6 +58,8 @@ fn main() -> Result<()> {
     let split = Part::Train(Split { share: 0.01, seed: SEED });
     let train = stream(&set, split, f64::NAN)?;
     fs::remove_dir_all(&directory)?;
+    let ours = training_rows_per_s("configs/likelihood-l23.toml")?;
+    let paper = training_rows_per_s("configs/paper-l23.toml")?;
     println!("# The loader\n");
     println!(
         "{rows} rows of {WIDTH} × f16, {:.1} GB, batches of {BATCH} shuffled within 16 row groups; {THREADS} threads \
@@ -72,6 +76,8 @@ fn main() -> Result<()> {
         second.rows_per_s
     );
     println!("| the same, without the 1 % held out by a split | {:.0} |", train.rows_per_s);
+    println!("| what training consumes here, L = 23, `configs/likelihood-l23.toml` | {ours:.0} |");
+    println!("| the same, `configs/paper-l23.toml` | {paper:.0} |");
     println!("| the paper's training on its GPU, L = 23 | {PAPER_ROWS_PER_S:.0} |\n");
     println!(
         "First batch after {:.0} ms. Peak memory: {:.0} MB after a tenth of the rows, {:.0} MB after half, {:.0} MB at the end; {:.0} MB after \
@@ -89,6 +95,8 @@ fn main() -> Result<()> {
         "from_disk": forgotten,
         "second_pass_rows_per_s": second.rows_per_s.round(),
         "split_rows_per_s": train.rows_per_s.round(),
+        "training_rows_per_s": ours.round(),
+        "paper_training_rows_per_s": paper.round(),
         "times_paper_gpu": (first.rows_per_s / PAPER_ROWS_PER_S).round(),
         "peak_mb": first.peak_mb[2].round(),
         "peak_mb_after_three_passes": train.end_peak_mb.round(),
@@ -99,6 +107,12 @@ fn main() -> Result<()> {
     });
     println!("{figures}");
     Ok(())
+}
+
+/// What a step of training takes, as `locdiff train --plan` measures it.
+fn training_rows_per_s(config: &str) -> Result<f64> {
+    let config = TrainingConfig::read(Path::new(config))?;
+    Ok(Plan::measure(&config, WIDTH, None, &Device::flex())?.rows_per_s)
 }
 
 /// One shard with embeddings of random numbers in [−1, 1), and copies of it: what a file holds

@@ -22,7 +22,15 @@ const ANCHORS: usize = 2048;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// As `locdiff train` does: see memory.rs there.
+#[expect(unsafe_code, reason = "an option of the allocator, set through its C interface")]
+fn keep_freed_memory() {
+    // SAFETY: sets one number in the allocator's table of options.
+    unsafe { libmimalloc_sys::mi_option_set(15, 30_000) };
+}
+
 fn main() -> Result<()> {
+    keep_freed_memory();
     let usage = "train-speed MAX_DEGREE SECONDS";
     let mut arguments = std::env::args().skip(1);
     let max_degree: usize = arguments.next().context(usage)?.parse()?;

@@ -4,6 +4,12 @@
 //! command line made no sense.
 
 #[cfg(feature = "models")]
+mod embed;
+#[cfg(feature = "models")]
+mod encoders;
+#[cfg(feature = "models")]
+mod memory;
+#[cfg(feature = "models")]
 mod model;
 mod progress;
 mod sphere;
@@ -26,6 +32,9 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Turn images into embeddings for training.
+    #[cfg(feature = "models")]
+    Embed(embed::Arguments),
     /// Models on this machine.
     #[cfg(feature = "models")]
     #[command(subcommand)]
@@ -38,15 +47,12 @@ enum Command {
     Train(train::Arguments),
 }
 
-/// Training allocates and frees large arrays all the time; this allocator keeps them at hand.
-#[cfg(feature = "models")]
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("LOCDIFF_BUILD"), ")");
 
 fn main() -> ExitCode {
     let result = match Arguments::parse_from(arguments()).command {
+        #[cfg(feature = "models")]
+        Command::Embed(arguments) => embed::run(arguments),
         #[cfg(feature = "models")]
         Command::Model(command) => model::run(command),
         Command::Sphere(command) => sphere::run(command),

@@ -51,3 +51,11 @@ impl Drop for Progress {
         }
     }
 }
+
+/// Bytes that arrive; drawn at once, because a network may be slow to begin.
+#[cfg(feature = "hub")]
+pub(crate) fn bytes() -> ProgressBar {
+    let template = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+    let bar = ProgressBar::new(0);
+    ProgressStyle::with_template(template).map_or(bar.clone(), |style| bar.with_style(style))
+}

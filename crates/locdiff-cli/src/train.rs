@@ -57,6 +57,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         let plan = Plan::measure(&config, data.layout().width, Some(data.rows()), &device)?;
         return print_plan(&plan, arguments.json);
     }
+    crate::memory::keep_for_a_while();
     let directory = arguments.out.context("--out is missing")?;
     let start = if arguments.resume { Start::Resume } else { Start::New };
     let at_most = match arguments.max_minutes {

@@ -20,6 +20,8 @@ mod source;
 mod split;
 mod stream;
 
+pub(crate) use shard_writer::Places;
+
 pub use dataset::{Dataset, OnBadShard, Skipped};
 pub use error::DataError;
 pub use layout::{Layout, Numbers};

@@ -7,6 +7,7 @@
 mod checkpoint;
 mod config;
 mod data;
+mod embed;
 mod log;
 mod plan;
 mod run;
@@ -19,6 +20,10 @@ pub use config::{
     OptimizerKind, RunConfig, TrainingConfig, ValidationConfig,
 };
 pub use data::*;
+pub use embed::{
+    EmbedError, EmbedEvent, EmbedOptions, EmbedSummary, Embedder, InvalidShare, Share,
+    SkippedImage, embed,
+};
 pub use log::{Log, Record};
 pub use plan::Plan;
 pub use run::{Event, Outcome, RunOptions, Start, TrainingError, train};

@@ -24,6 +24,7 @@ use burn::tensor::module::layer_norm;
 use burn::tensor::{Device, Tensor};
 
 pub use checkpoint::InvalidEncoder;
+pub(crate) use checkpoint::weights_in;
 
 use crate::fused::{add_with_bias, gelu, softmax_of_rows};
 
@@ -36,15 +37,26 @@ pub enum Gelu {
     Quick,
 }
 
+/// Whose network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// CLIP, StreetCLIP.
+    Clip,
+    /// DINOv2.
+    Dinov2,
+}
+
 /// The shape of a Vision Transformer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VisionConfig {
+    /// Whose.
+    pub family: Family,
     /// Side of the pictures, in pixels.
     pub image_size: usize,
     /// Side of a patch, in pixels.
     pub patch_size: usize,
     /// Length of a token.
-    pub width: usize,
+    pub token_width: usize,
     /// How many layers.
     pub layers: usize,
     /// Heads of attention.
@@ -135,7 +147,7 @@ impl VisionTransformer {
     }
 
     fn tokens_of(&self, pixels: Tensor<4>) -> Tensor<3> {
-        let VisionConfig { image_size, patch_size: p, width, .. } = self.config;
+        let VisionConfig { image_size, patch_size: p, token_width: width, .. } = self.config;
         let [batch, channels, height, across] = pixels.dims();
         assert_eq!(
             [channels, height, across],

@@ -1,5 +1,7 @@
 //! `locdiff model`: models on this machine.
 
+#[cfg(feature = "hub")]
+mod fetch;
 mod import;
 
 use std::env;
@@ -10,6 +12,12 @@ use clap::Subcommand;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Get an image encoder from the Hugging Face hub.
+    ///
+    /// Files go into the cache that Python's huggingface_hub uses too. HF_HOME, HF_ENDPOINT,
+    /// HF_TOKEN and HF_HUB_OFFLINE are honoured. Nothing else in this program uses the network.
+    #[cfg(feature = "hub")]
+    Fetch(fetch::Arguments),
     /// Turn a model published elsewhere into a model directory.
     #[command(subcommand)]
     Import(import::Command),
@@ -17,6 +25,8 @@ pub(crate) enum Command {
 
 pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     match command {
+        #[cfg(feature = "hub")]
+        Command::Fetch(arguments) => fetch::run(arguments),
         Command::Import(command) => import::run(command),
     }
 }

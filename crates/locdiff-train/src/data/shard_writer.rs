@@ -9,7 +9,7 @@ use arrow_array::{
     ArrayRef, FixedSizeListArray, Float16Array, Float32Array, Float64Array, RecordBatch,
     StringArray,
 };
-use arrow_schema::{DataType, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 use locdiff_sphere::LatLon;
@@ -19,7 +19,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
 use super::error::DataError;
-use super::layout::{CHECKSUMS_KEY, Layout, Numbers};
+use super::layout::{CHECKSUMS_KEY, LATITUDE, LONGITUDE, Layout, Numbers};
 
 /// How shards are cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,11 +71,22 @@ pub struct ShardWriter {
     options: WriteOptions,
     schema: SchemaRef,
     ids: Vec<String>,
-    latitudes: Vec<f64>,
-    longitudes: Vec<f64>,
+    latitudes: Vec<Option<f64>>,
+    longitudes: Vec<Option<f64>>,
     embeddings: Rows,
+    /// The only shard, if its path is given beforehand.
+    only: Option<PathBuf>,
     shard: Option<OpenShard>,
     written: Written,
+}
+
+/// Whether the rows of a shard have places. Training reads only shards that have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Places {
+    /// Every row has one.
+    Known,
+    /// Latitude and longitude may be null.
+    Unknown,
 }
 
 /// Embeddings of the row group that is being filled.
@@ -106,24 +117,63 @@ impl ShardWriter {
                 return Err(file_error("begin a data set before", &path)(there));
             }
         }
-        Ok(ShardWriter {
-            directory: directory.to_owned(),
-            schema: Arc::new(layout.schema()),
+        let schema = layout.schema();
+        Ok(ShardWriter::new(directory.to_owned(), None, schema, layout, options))
+    }
+
+    /// A writer of one shard with a given path, in a directory that is there. It takes the place
+    /// of what is at the path, when it is whole.
+    pub(crate) fn create_one(
+        path: &Path,
+        layout: Layout,
+        rows_per_group: usize,
+        places: Places,
+    ) -> ShardWriter {
+        let schema = match places {
+            Places::Known => layout.schema(),
+            Places::Unknown => without_places(&layout.schema()),
+        };
+        let directory = path.parent().unwrap_or(Path::new("")).to_owned();
+        let options = WriteOptions { rows_per_group, rows_per_shard: usize::MAX };
+        ShardWriter::new(directory, Some(path.to_owned()), schema, layout, options)
+    }
+
+    fn new(
+        directory: PathBuf,
+        only: Option<PathBuf>,
+        schema: Schema,
+        layout: Layout,
+        options: WriteOptions,
+    ) -> ShardWriter {
+        ShardWriter {
+            directory,
+            schema: Arc::new(schema),
             embeddings: Rows::new(layout.numbers),
             layout,
             options,
             ids: Vec::new(),
             latitudes: Vec::new(),
             longitudes: Vec::new(),
+            only,
             shard: None,
             written: Written { shards: 0, rows: 0 },
-        })
+        }
     }
 
     /// Adds a row. `embedding` holds the views one after another.
     ///
     /// Numbers must be finite as they are stored: half precision ends at 65504.
     pub fn write(&mut self, id: &str, place: LatLon, embedding: &[f32]) -> Result<(), DataError> {
+        self.write_row(id, Some(place), embedding)
+    }
+
+    /// As [`ShardWriter::write`]; without a place only if the shard was begun so.
+    pub(crate) fn write_row(
+        &mut self,
+        id: &str,
+        place: Option<LatLon>,
+        embedding: &[f32],
+    ) -> Result<(), DataError> {
         let wrong = |reason| Err(DataError::Row { id: id.to_owned(), reason });
         let (width, views) = (self.layout.width, self.layout.views);
         if embedding.len() != self.layout.stride() {
@@ -151,8 +201,8 @@ impl ShardWriter {
             return wrong(format!("number {at} is {number}, which is not finite as {numbers}"));
         }
         self.ids.push(id.to_owned());
-        self.latitudes.push(place.latitude());
-        self.longitudes.push(place.longitude());
+        self.latitudes.push(place.map(|place| place.latitude()));
+        self.longitudes.push(place.map(|place| place.longitude()));
         let in_shard = self.shard.as_ref().map_or(0, |shard| shard.rows) + self.ids.len();
         if in_shard == self.options.rows_per_shard {
             self.end_shard()
@@ -187,7 +237,9 @@ impl ShardWriter {
         let shard = match &mut self.shard {
             Some(shard) => shard,
             empty => {
-                let path = self.directory.join(format!("shard-{:05}.parquet", self.written.shards));
+                let number = self.written.shards;
+                let numbered = || self.directory.join(format!("shard-{number:05}.parquet"));
+                let path = self.only.clone().unwrap_or_else(numbered);
                 empty.insert(OpenShard::create(path, &self.layout, &self.schema)?)
             }
         };
@@ -221,6 +273,15 @@ impl Rows {
             Rows::F32(rows) => Arc::new(Float32Array::from(rows)),
         }
     }
+}
+
+/// The same columns, where latitude and longitude may be null.
+fn without_places(schema: &Schema) -> Schema {
+    let nullable = |field: &Arc<Field>| {
+        let is_place = [LATITUDE, LONGITUDE].contains(&field.name().as_str());
+        field.as_ref().clone().with_nullable(is_place)
+    };
+    Schema::new(schema.fields().iter().map(nullable).collect::<Vec<Field>>())
 }
 
 fn lists(schema: &Schema, numbers: ArrayRef) -> FixedSizeListArray {

@@ -4,4 +4,6 @@ mod damage;
 mod foreign;
 mod laws;
 mod positions;
+#[cfg(feature = "s3")]
+mod s3;
 mod sets;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::names::Names;
 use super::positions::{Filter, resample};
 use super::tensor_file::{TensorFile, Values};
-use super::{Dense, Gelu, Layer, Norm, VisionConfig, VisionTransformer};
+use super::{Dense, Family, Gelu, Layer, Norm, VisionConfig, VisionTransformer};
 
 /// Every published CLIP and DINOv2 has heads of this width.
 const HEAD_WIDTH: usize = 64;
@@ -67,7 +67,7 @@ pub enum InvalidEncoder {
 }
 
 impl InvalidEncoder {
-    pub(super) fn file(path: &Path, what: String) -> InvalidEncoder {
+    pub(crate) fn file(path: &Path, what: String) -> InvalidEncoder {
         InvalidEncoder::File { path: path.to_owned(), what }
     }
 }
@@ -98,16 +98,24 @@ impl VisionTransformer {
     }
 }
 
-/// The weights, and what the configuration beside them says.
-fn locate(path: &Path) -> Result<(PathBuf, HuggingFaceConfig), InvalidEncoder> {
+/// The file of weights in a directory, or the file itself.
+pub(crate) fn weights_in(path: &Path) -> Result<PathBuf, InvalidEncoder> {
     if !path.is_dir() {
-        return Ok((path.to_owned(), HuggingFaceConfig::default()));
+        return Ok(path.to_owned());
     }
-    let weights = ["model.safetensors", "pytorch_model.bin"]
+    ["model.safetensors", "pytorch_model.bin"]
         .map(|name| path.join(name))
         .into_iter()
         .find(|path| path.exists())
-        .ok_or_else(|| InvalidEncoder::NoWeights(path.to_owned()))?;
+        .ok_or_else(|| InvalidEncoder::NoWeights(path.to_owned()))
+}
+
+/// The weights, and what the configuration beside them says.
+fn locate(path: &Path) -> Result<(PathBuf, HuggingFaceConfig), InvalidEncoder> {
+    let weights = weights_in(path)?;
+    if !path.is_dir() {
+        return Ok((weights, HuggingFaceConfig::default()));
+    }
     let config = path.join("config.json");
     if !config.exists() {
         return Ok((weights, HuggingFaceConfig::default()));
@@ -116,9 +124,9 @@ fn locate(path: &Path) -> Result<(PathBuf, HuggingFaceConfig), InvalidEncoder> {
         .map_err(|error| InvalidEncoder::file(&config, error.to_string()))?;
     let parsed: HuggingFaceConfig = serde_json::from_str(&text)
         .map_err(|error| InvalidEncoder::file(&config, error.to_string()))?;
-    let HuggingFaceConfig { vision_config, .. } = &parsed;
-    Ok(match vision_config {
-        Some(_) => (weights, parsed.vision_config.map(|inner| *inner).unwrap_or_default()),
+    // A whole CLIP says it of both its towers.
+    Ok(match parsed.vision_config {
+        Some(vision) => (weights, *vision),
         None => (weights, parsed),
     })
 }
@@ -185,9 +193,10 @@ impl Builder<'_> {
         let side = image_size / patch_size;
         Ok(VisionTransformer {
             config: VisionConfig {
+                family: if self.names.is_clip() { Family::Clip } else { Family::Dinov2 },
                 image_size,
                 patch_size,
-                width,
+                token_width: width,
                 layers: layers.len(),
                 heads,
                 registers: registers.len() / width,

@@ -1,0 +1,217 @@
+//! `locdiff embed`: images in, embeddings for training out.
+
+use std::io::{Write, stderr, stdout};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::bail;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use locdiff::{Preprocessing, ReadOptions, Views};
+use locdiff_train::{EmbedEvent, EmbedOptions, EmbedSummary, Share, embed};
+
+use crate::encoders;
+
+/// Skipped images that are shown one by one; all of them are in `skipped.csv`.
+const SHOWN: u64 = 20;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// A folder of images, a manifest (.csv or .parquet with path, latitude, longitude), a
+    /// WebDataset (.tar), or a folder of such tars
+    input: PathBuf,
+    /// What embeds: the name of an encoder, or its directory
+    #[arg(long, value_name = "NAME")]
+    encoder: String,
+    /// Where shards are written. If it was interrupted, the same command goes on there
+    #[arg(short, long, value_name = "DIR")]
+    out: PathBuf,
+    /// Views of each image: 1 (its centre), N random areas (the paper takes 16), flip or ten-crop
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_views)]
+    views: Views,
+    /// One machine's share of the images: i of n, from 1/n to n/n. All may write into the same
+    /// directory
+    #[arg(long, value_name = "I/N", default_value = "1/1")]
+    shard: Share,
+    /// Pictures that are encoded at a time; each view is one
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = parse_count)]
+    batch: usize,
+    /// Rows of a shard; fewer if there are several views, unless it is given
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    rows_per_shard: Option<usize>,
+    /// Threads that read and decode; as many as there are processors, unless it is given
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    threads: Option<usize>,
+    /// Decode large JPEGs at a part of their size: faster, and a little different
+    #[arg(long)]
+    fast_decode: bool,
+    /// Skip images with more pixels
+    #[arg(long, value_name = "N", default_value_t = ReadOptions::default().max_pixels)]
+    max_pixels: u64,
+    /// Skip files with more bytes
+    #[arg(long, value_name = "N", default_value_t = ReadOptions::default().max_bytes)]
+    max_bytes: u64,
+    /// Where to compute: cpu, cuda:N, wgpu or metal, as far as this program was built for them
+    #[arg(long, default_value = "cpu")]
+    device: String,
+    /// The summary on stdout as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let encoder = encoders::open(&arguments.encoder, &arguments.device)?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    // The first ctrl-C lets the batch end; the second ends the program at once. Neither loses
+    // anything that is in the journal.
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })?;
+    let fast_decode =
+        arguments.fast_decode.then(|| least_side(arguments.views, encoder.preprocessing()));
+    let defaults = EmbedOptions::new(&arguments.out);
+    let options = EmbedOptions {
+        views: arguments.views,
+        batch: arguments.batch,
+        rows_per_shard: arguments.rows_per_shard,
+        decode_threads: arguments.threads.unwrap_or(defaults.decode_threads),
+        share: arguments.shard,
+        read: ReadOptions {
+            max_bytes: arguments.max_bytes,
+            max_pixels: arguments.max_pixels,
+            fast_decode,
+            ..ReadOptions::default()
+        },
+        stop: interrupted,
+        ..defaults
+    };
+    let mut bar = Bar::new();
+    let outcome = embed(&arguments.input, &encoder, &options, &mut |event| bar.show(&event));
+    bar.bar.finish_and_clear();
+    let summary = outcome?;
+    print_summary(&summary, &arguments)?;
+    if arguments.json {
+        writeln!(stdout(), "{}", serde_json::to_string(&summary)?)?;
+    }
+    // Not 0, so that a script doesn't train on half of the images, or on none.
+    if !summary.finished {
+        bail!("stopped after {} rows; the same command goes on from there", summary.rows);
+    }
+    if summary.rows == 0 && summary.skipped.values().any(|count| *count > 0) {
+        bail!("no image could be embedded");
+    }
+    Ok(())
+}
+
+fn print_summary(summary: &EmbedSummary, arguments: &Arguments) -> anyhow::Result<()> {
+    let mut out = stderr();
+    let EmbedSummary { rows, without_place, resumed_rows, .. } = summary;
+    write!(out, "{rows} rows in {}", arguments.out.display())?;
+    if *resumed_rows > 0 {
+        write!(out, ", {resumed_rows} of them from before")?;
+    }
+    writeln!(out, "; {:.1} images/s", summary.images_per_s)?;
+    if *without_place > 0 {
+        writeln!(out, "{without_place} rows have no place: they are in without-place/")?;
+    }
+    let skipped: u64 = summary.skipped.values().sum();
+    if skipped > 0 {
+        let kinds: Vec<String> =
+            summary.skipped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        writeln!(out, "{skipped} images skipped: {}; skipped*.csv names them", kinds.join(", "))?;
+    }
+    Ok(())
+}
+
+/// Half of the pixels would be made up if a picture were decoded smaller than what is cut out of
+/// it: random areas are down to 8 % of it, or 28 % of its side.
+fn least_side(views: Views, preprocessing: &Preprocessing) -> u32 {
+    match views {
+        Views::Single | Views::Flip => preprocessing.shortest_side,
+        Views::TenCrop { shortest_side } => shortest_side.max(preprocessing.crop),
+        Views::Random { .. } => 4 * preprocessing.crop,
+    }
+}
+
+fn parse_views(text: &str) -> Result<Views, String> {
+    match text {
+        "flip" => Ok(Views::Flip),
+        "ten-crop" => Ok(Views::TEN_CROP),
+        "1" => Ok(Views::Single),
+        text => match text.parse() {
+            Ok(count) if count > 0 => Ok(Views::Random { count, seed: 0 }),
+            _ => Err("neither a positive number nor flip or ten-crop".to_owned()),
+        },
+    }
+}
+
+fn parse_count(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|count| *count > 0).ok_or("not a positive number".to_owned())
+}
+
+/// A progress bar; lines above it for what else happens.
+struct Bar {
+    bar: ProgressBar,
+    skipped: u64,
+}
+
+impl Bar {
+    /// Until the total is known, if ever.
+    fn new() -> Bar {
+        let bar = ProgressBar::new_spinner();
+        let style = ProgressStyle::with_template("{spinner} {pos} images  {msg}  {elapsed}");
+        let bar = style.map_or(bar.clone(), |style| bar.with_style(style));
+        Bar { bar, skipped: 0 }
+    }
+
+    fn show(&mut self, event: &EmbedEvent<'_>) {
+        match event {
+            EmbedEvent::Begun { total, done, rows, hidden } => {
+                if *done > 0 {
+                    self.line(format!("going on after {done} images, {rows} rows"));
+                }
+                if *hidden > 0 {
+                    self.line(format!("{hidden} hidden files are left out"));
+                }
+                if let Some(total) = total {
+                    self.bar.set_length(*total);
+                    let template = "{wide_bar} {pos}/{len} images  {msg}  {elapsed} < {eta}";
+                    if let Ok(style) = ProgressStyle::with_template(template) {
+                        self.bar.set_style(style);
+                    }
+                }
+                self.bar.set_position(*done);
+                self.bar.reset_eta();
+            }
+            EmbedEvent::Advanced { done, skipped, images_per_s, .. } => {
+                let skipped = match skipped {
+                    0 => String::new(),
+                    count => format!("  {count} skipped"),
+                };
+                self.bar.set_message(format!("{images_per_s:.1}/s{skipped}"));
+                self.bar.set_position(*done);
+            }
+            EmbedEvent::Skipped(image) => {
+                self.skipped += 1;
+                if self.skipped <= SHOWN {
+                    self.line(format!("skipped {}: {}", image.path, image.message));
+                }
+                if self.skipped == SHOWN {
+                    self.line("more are only counted here, and named in skipped*.csv".to_owned());
+                }
+            }
+            EmbedEvent::Shard(path) => self.line(format!("written {}", path.display())),
+        }
+    }
+
+    /// Above the bar if there is one to be seen, else plainly on stderr.
+    fn line(&self, text: String) {
+        self.bar.suspend(|| {
+            let _ = writeln!(stderr(), "{text}");
+        });
+    }
+}

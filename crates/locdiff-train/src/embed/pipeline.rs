@@ -1,0 +1,234 @@
+//! Threads that read and decode images ahead of the encoder, and hand them over in order.
+//!
+//! One thread walks the input, several decode, and the caller's encodes. However slow one image
+//! is, and however many there are, only a window of them is in memory: the [`Gate`] lets an
+//! image in when an earlier one has been handed over.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Condvar, Mutex, MutexGuard};
+
+use locdiff::{Photo, PhotoError, Preprocessing, ReadOptions, Views, gps_of};
+use locdiff_sphere::LatLon;
+
+use super::item::{Bad, Content, Item, Stated};
+
+/// Encoded pictures out of tars that wait for a decoder, together; one is always let in.
+const MAX_WAITING_BYTES: usize = 128 << 20;
+
+/// How images become pixels.
+#[derive(Debug, Clone)]
+pub(super) struct Preparation {
+    pub(super) read: ReadOptions,
+    pub(super) views: Views,
+    pub(super) preprocessing: Preprocessing,
+}
+
+/// An image that is ready for the encoder, or bad.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) id: String,
+    pub(super) path: String,
+    pub(super) outcome: Result<Pixels, Bad>,
+}
+
+#[derive(Debug)]
+pub(super) struct Pixels {
+    pub(super) place: Option<LatLon>,
+    /// `[views, 3, crop, crop]`
+    pub(super) numbers: Vec<f32>,
+}
+
+/// Runs `consume` on this thread, with images that `threads` others have decoded, at most
+/// `window` of them ahead. When it returns, or panics, the others end.
+pub(super) fn run<R>(
+    feed: impl FnOnce(&mut dyn FnMut(Item) -> bool) + Send,
+    preparation: &Preparation,
+    threads: usize,
+    window: usize,
+    consume: impl FnOnce(&mut Ordered<'_>) -> R,
+) -> R {
+    let gate = Gate::new(window);
+    let (jobs, waiting) = channel();
+    let (done, results) = channel();
+    let waiting = Mutex::new(waiting);
+    std::thread::scope(|scope| {
+        let (gate, waiting) = (&gate, &waiting);
+        scope.spawn(move || {
+            let mut number = 0;
+            feed(&mut |item| {
+                let let_in = gate.enter(item.bytes()) && jobs.send((number, item)).is_ok();
+                number += 1;
+                let_in
+            });
+        });
+        for _ in 0..threads {
+            let done = done.clone();
+            scope.spawn(move || work(waiting, gate, preparation, &done));
+        }
+        // Else the receiver would wait for this one when all others are gone.
+        drop(done);
+        consume(&mut Ordered { results, gate, early: BTreeMap::new(), next: 0 })
+    })
+}
+
+fn work(
+    waiting: &Mutex<Receiver<(u64, Item)>>,
+    gate: &Gate,
+    preparation: &Preparation,
+    done: &Sender<(u64, Prepared)>,
+) {
+    loop {
+        let job = lock(waiting).recv();
+        let Ok((number, item)) = job else { return };
+        if lock(&gate.state).closed {
+            return;
+        }
+        let bytes = item.bytes();
+        let prepared = preparation.prepare(item);
+        gate.decoded(bytes);
+        if done.send((number, prepared)).is_err() {
+            return;
+        }
+    }
+}
+
+/// Images in the order of the input, whichever was decoded first.
+pub(super) struct Ordered<'a> {
+    results: Receiver<(u64, Prepared)>,
+    gate: &'a Gate,
+    early: BTreeMap<u64, Prepared>,
+    next: u64,
+}
+
+impl Iterator for Ordered<'_> {
+    type Item = Prepared;
+
+    fn next(&mut self) -> Option<Prepared> {
+        loop {
+            if let Some(prepared) = self.early.remove(&self.next) {
+                self.next += 1;
+                self.gate.leave();
+                return Some(prepared);
+            }
+            let (number, prepared) = self.results.recv().ok()?;
+            self.early.insert(number, prepared);
+        }
+    }
+}
+
+impl Drop for Ordered<'_> {
+    fn drop(&mut self) {
+        lock(&self.gate.state).closed = true;
+        self.gate.changed.notify_all();
+    }
+}
+
+/// Counts what is between the input and the encoder.
+struct Gate {
+    window: usize,
+    state: Mutex<Inside>,
+    changed: Condvar,
+}
+
+struct Inside {
+    images: usize,
+    bytes: usize,
+    closed: bool,
+}
+
+impl Gate {
+    fn new(window: usize) -> Gate {
+        let state = Mutex::new(Inside { images: 0, bytes: 0, closed: false });
+        Gate { window, state, changed: Condvar::new() }
+    }
+
+    /// Waits until there is room. False if nothing more is wanted.
+    fn enter(&self, bytes: usize) -> bool {
+        let no_room = |inside: &mut Inside| {
+            let too_many = inside.images >= self.window;
+            let too_much = inside.bytes > 0 && inside.bytes + bytes > MAX_WAITING_BYTES;
+            !inside.closed && (too_many || too_much)
+        };
+        let waited = self.changed.wait_while(lock(&self.state), no_room);
+        let mut inside = waited.unwrap_or_else(|poison| poison.into_inner());
+        inside.images += 1;
+        inside.bytes += bytes;
+        !inside.closed
+    }
+
+    fn decoded(&self, bytes: usize) {
+        lock(&self.state).bytes -= bytes;
+        self.changed.notify_all();
+    }
+
+    fn leave(&self) {
+        lock(&self.state).images -= 1;
+        self.changed.notify_all();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poison| poison.into_inner())
+}
+
+impl Preparation {
+    fn prepare(&self, item: Item) -> Prepared {
+        let Item { id, path, place, content } = item;
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.pixels(place, content)));
+        let outcome = outcome.unwrap_or_else(|panic| Err(Bad::new(Bad::PANIC, said(&*panic))));
+        Prepared { id, path, outcome }
+    }
+
+    fn pixels(&self, place: Stated, content: Content) -> Result<Pixels, Bad> {
+        let stated = match place {
+            Stated::Wrong(reason) => return Err(Bad::new(Bad::BAD_PLACE, reason)),
+            Stated::At(place) => Some(place),
+            Stated::Nothing => None,
+        };
+        let bytes = match content {
+            Content::Bad(bad) => return Err(bad),
+            Content::Bytes(bytes) => bytes,
+            Content::File(path) => self.read_file(&path)?,
+        };
+        let photo = Photo::decode(&bytes, &self.read)
+            .map_err(|error: PhotoError| Bad::new(error.kind(), error))?;
+        let by_camera = || {
+            let (latitude, longitude) = gps_of(&bytes)?;
+            LatLon::new(latitude, longitude).ok()
+        };
+        let place = stated.or_else(by_camera);
+        let numbers = self.views.prepare(&photo, &self.preprocessing);
+        Ok(Pixels { place, numbers })
+    }
+
+    fn read_file(&self, path: &Path) -> Result<Vec<u8>, Bad> {
+        let unreadable = |error: io::Error| Bad::new(Bad::UNREADABLE, error);
+        let metadata = path.metadata().map_err(unreadable)?;
+        // Opening a pipe would wait for somebody who writes into it.
+        if !metadata.is_file() {
+            return Err(Bad::new(Bad::UNREADABLE, "not a regular file"));
+        }
+        let (length, limit) = (metadata.len(), self.read.max_bytes);
+        if length > limit {
+            let message = format!("too large: {length} bytes, the limit is {limit}");
+            return Err(Bad::new(Bad::TOO_LARGE, message));
+        }
+        let mut bytes = Vec::with_capacity(length as usize);
+        let file = File::open(path).map_err(unreadable)?;
+        // It may have grown since; then the decoder finds it too large.
+        file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(unreadable)?;
+        Ok(bytes)
+    }
+}
+
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("decoding ended in a panic: {}", text.unwrap_or("no reason given"))
+}

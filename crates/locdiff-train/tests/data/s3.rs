@@ -1,0 +1,55 @@
+//! An S3-compatible store. Run by `experiments/s3-store/run`, which starts one and names a bucket
+//! in it; without that the test is skipped and says so.
+
+use std::fs;
+
+use locdiff_train::{Dataset, OnBadShard, StreamOptions};
+use object_store::aws::AmazonS3Builder;
+use object_store::path::Path;
+use object_store::{ObjectStoreExt, PutPayload};
+
+use super::sets::{checked_rows, new_set, options};
+
+const BUCKET: &str = "LOCDIFF_TEST_BUCKET";
+
+#[test]
+fn a_bucket_gives_what_the_directory_gives() {
+    let Ok(bucket) = std::env::var(BUCKET) else {
+        eprintln!("skipped: {BUCKET} is not set; run experiments/s3-store/run");
+        return;
+    };
+    let (directory, local) = new_set(100);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let store = AmazonS3Builder::from_env().with_bucket_name(&bucket).build().unwrap();
+    let put = |name: &str, bytes: Vec<u8>| {
+        let path = Path::from(format!("sets/test/{name}"));
+        runtime.block_on(store.put(&path, PutPayload::from(bytes))).unwrap();
+    };
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory.path()).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        put(&name, fs::read(entry.path()).unwrap());
+        names.push(name);
+    }
+    names.sort();
+    assert!(names.len() > 1, "several shards make a better test");
+
+    let address = format!("s3://{bucket}/sets/test");
+    let remote = Dataset::open(&address, OnBadShard::Fail).unwrap();
+    assert_eq!(remote.rows(), local.rows());
+    let options = StreamOptions { epochs: Some(2), threads: 3, ..options() };
+    let rows = |set: &Dataset| checked_rows(&mut set.stream(options.clone()).unwrap());
+    assert_eq!(rows(&remote), rows(&local));
+
+    // A shard that was cut short on the way is named, skipped and counted.
+    let whole = fs::read(directory.path().join(&names[0])).unwrap();
+    put(&names[0], whole[..whole.len() / 2].to_vec());
+    let error = Dataset::open(&address, OnBadShard::Fail).unwrap_err().to_string();
+    assert!(error.contains(&names[0]), "{error}");
+    let rest = Dataset::open(&address, OnBadShard::Skip).unwrap();
+    assert!(rest.rows() < local.rows() && rest.rows() > 0);
+
+    let error = Dataset::open("s3://no-such-bucket/sets", OnBadShard::Skip).unwrap_err();
+    assert!(error.to_string().contains("sets"), "{error}");
+}

@@ -1,0 +1,159 @@
+//! From photographs to embeddings: preprocessing and network together.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use burn::tensor::{Device, Tensor, TensorData};
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+
+use crate::photo::{Photo, Preprocessing, Views};
+use crate::vision_transformer::{Family, InvalidEncoder, VisionTransformer, weights_in};
+
+/// A frozen encoder of images.
+///
+/// ```no_run
+/// use locdiff::{ImageEncoder, Photo};
+/// let encoder = ImageEncoder::open("dinov2-small".as_ref(), &Default::default())?;
+/// let embedding = encoder.embed_photo(&Photo::open("photo.jpg")?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct ImageEncoder {
+    network: VisionTransformer,
+    preprocessing: Preprocessing,
+    identity: String,
+}
+
+impl ImageEncoder {
+    /// From a directory in Hugging Face layout (`model.safetensors` or `pytorch_model.bin`,
+    /// `config.json`, `preprocessor_config.json`), or a file of weights alone, whose pictures
+    /// are then prepared as its authors do.
+    pub fn open(path: &Path, device: &Device) -> Result<ImageEncoder, InvalidEncoder> {
+        let said = path.join("preprocessor_config.json");
+        let said = match std::fs::read_to_string(&said) {
+            Ok(text) => Some(
+                Preprocessing::from_preprocessor_config(&text)
+                    .map_err(|error| InvalidEncoder::file(&said, error.to_string()))?,
+            ),
+            Err(_) => None,
+        };
+        let size = said.as_ref().map(|said| said.crop as usize);
+        let mut network = VisionTransformer::open(path, size, device)?;
+        let preprocessing = match (said, network.config().family) {
+            (Some(said), _) => said,
+            (None, Family::Clip) => {
+                let size = network.config().image_size as u32;
+                Preprocessing { shortest_side: size, crop: size, ..Preprocessing::CLIP }
+            }
+            (None, Family::Dinov2) => {
+                let usual = Preprocessing::DINO_V2;
+                // Trained on larger pictures than it is used for.
+                network = VisionTransformer::open(path, Some(usual.crop as usize), device)?;
+                usual
+            }
+        };
+        let identity = identity_of(&weights_in(path)?, &network, &preprocessing)?;
+        Ok(ImageEncoder { network, preprocessing, identity })
+    }
+
+    /// The network.
+    pub fn network(&self) -> &VisionTransformer {
+        &self.network
+    }
+
+    /// Which weights and which preprocessing: embeddings with the same identity may be mixed.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// Length of an embedding.
+    pub fn width(&self) -> usize {
+        self.network.config().embedding
+    }
+
+    /// How pictures are prepared.
+    pub fn preprocessing(&self) -> &Preprocessing {
+        &self.preprocessing
+    }
+
+    /// The embedding of one photograph.
+    pub fn embed_photo(&self, photo: &Photo) -> Vec<f32> {
+        self.embed(self.preprocessing.apply(photo))
+    }
+
+    /// The embeddings of some views of a photograph, one after the other.
+    pub fn embed_views(&self, photo: &Photo, views: &Views) -> Vec<f32> {
+        self.embed(views.prepare(photo, &self.preprocessing))
+    }
+
+    /// The embeddings, one after the other, of prepared pictures, one after the other.
+    ///
+    /// # Panics
+    /// If the numbers aren't those of whole pictures.
+    pub fn embed(&self, pixels: Vec<f32>) -> Vec<f32> {
+        let each = self.preprocessing.len();
+        assert!(pixels.len().is_multiple_of(each), "pixels of whole pictures");
+        // On the CPU each thread takes pictures of its own: nothing to wait for, and a
+        // picture's tokens stay in its core's cache. A single picture is shared by all.
+        let on_cpu = crate::fused::is_cpu(&self.network.device());
+        if !on_cpu || pixels.len() == each {
+            return self.forward(pixels);
+        }
+        pixels
+            .par_chunks(each)
+            .map(|picture| alone(|| self.forward(picture.to_vec())))
+            .flatten_iter()
+            .collect()
+    }
+
+    fn forward(&self, pixels: Vec<f32>) -> Vec<f32> {
+        let size = self.preprocessing.crop as usize;
+        let shape = [pixels.len() / self.preprocessing.len(), 3, size, size];
+        let pixels = Tensor::<4>::from_data(TensorData::new(pixels, shape), &self.network.device());
+        let embeddings = self.network.forward(pixels).into_data_as::<f32>();
+        embeddings.try_into_vec().expect("just made of f32")
+    }
+}
+
+/// Runs something on one thread, whatever it would share among the threads of rayon.
+fn alone<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    thread_local! {
+        static ALONE: Option<rayon::ThreadPool> =
+            rayon::ThreadPoolBuilder::new().num_threads(1).build().ok();
+    }
+    ALONE.with(|pool| match pool {
+        Some(pool) => pool.install(work),
+        None => work(),
+    })
+}
+
+/// Says what was published under no name, so that any change of weights or preprocessing shows.
+fn identity_of(
+    weights: &Path,
+    network: &VisionTransformer,
+    preprocessing: &Preprocessing,
+) -> Result<String, InvalidEncoder> {
+    let failed = |error: std::io::Error| InvalidEncoder::file(weights, error.to_string());
+    let mut file = File::open(weights).map_err(failed)?;
+    let mut digest = Sha256::new();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer).map_err(failed)? {
+            0 => break,
+            read => digest.update(&buffer[..read]),
+        }
+    }
+    let digest: String = digest.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let config = network.config();
+    let family = match config.family {
+        Family::Clip => "clip",
+        Family::Dinov2 => "dinov2",
+    };
+    let Preprocessing { shortest_side, crop, .. } = preprocessing;
+    Ok(format!(
+        "{family} {}×{}/{} sha256:{digest} resize {shortest_side} crop {crop}",
+        config.token_width, config.layers, config.patch_size
+    ))
+}

@@ -1,0 +1,87 @@
+//! The two facts in a picture's Exif data that matter here: which way is up, and where the
+//! camera says it was.
+
+use std::io::Cursor;
+
+use exif::{Context, Exif, In, Reader, Tag, Value};
+
+/// Latitude and longitude in degrees that the camera wrote into a picture (JPEG, PNG, WebP,
+/// TIFF, HEIC or AVIF).
+///
+/// `None` if there is no such thing, or it can't be true: numbers out of range, a position
+/// that the camera itself calls void, or exactly 0° N 0° E, which is what a receiver without a
+/// fix writes.
+pub fn gps_of(bytes: &[u8]) -> Option<(f64, f64)> {
+    let exif = exif_of(bytes)?;
+    if text(&exif, Tag::GPSStatus).is_some_and(|status| status.starts_with(b"V")) {
+        return None;
+    }
+    let latitude = angle(&exif, Tag::GPSLatitude, Tag::GPSLatitudeRef, b"NS", 90.0)?;
+    let longitude = angle(&exif, Tag::GPSLongitude, Tag::GPSLongitudeRef, b"EW", 180.0)?;
+    (latitude != 0.0 || longitude != 0.0).then_some((latitude, longitude))
+}
+
+/// The orientation that Exif states, from 1 to 8; 1 (upright) if it states none.
+pub(super) fn orientation_of(bytes: &[u8]) -> u8 {
+    let orientation = exif_of(bytes)
+        .and_then(|exif| exif.get_field(Tag::Orientation, In::PRIMARY)?.value.get_uint(0));
+    orientation
+        .and_then(|value| u8::try_from(value).ok())
+        .filter(|v| (1..=8).contains(v))
+        .unwrap_or(1)
+}
+
+/// The ICC profile of a TIFF, which the crate `tiff` doesn't give away.
+pub(super) fn tiff_profile_of(bytes: &[u8]) -> Option<Vec<u8>> {
+    let exif = exif_of(bytes)?;
+    match &exif.get_field(Tag(Context::Tiff, 34675), In::PRIMARY)?.value {
+        Value::Undefined(profile, _) | Value::Byte(profile) => Some(profile.clone()),
+        _ => None,
+    }
+}
+
+/// Whether a TIFF is a camera's raw file, whose first picture is a thumbnail.
+pub(super) fn is_digital_negative(bytes: &[u8]) -> bool {
+    let version = Tag(Context::Tiff, 50706);
+    exif_of(bytes).is_some_and(|exif| exif.get_field(version, In::PRIMARY).is_some())
+}
+
+fn exif_of(bytes: &[u8]) -> Option<Exif> {
+    // Makers' notes are often broken; the fields that aren't are as good as ever.
+    Reader::new()
+        .continue_on_error(true)
+        .read_from_container(&mut Cursor::new(bytes))
+        .or_else(|error| error.distill_partial_result(|_| ()))
+        .ok()
+}
+
+fn text(exif: &Exif, tag: Tag) -> Option<&[u8]> {
+    match &exif.get_field(tag, In::PRIMARY)?.value {
+        Value::Ascii(lines) => lines.first().map(Vec::as_slice),
+        _ => None,
+    }
+}
+
+/// Degrees, minutes and seconds with their direction; the first letter is the positive one.
+fn angle(exif: &Exif, tag: Tag, direction: Tag, letters: &[u8; 2], limit: f64) -> Option<f64> {
+    let Value::Rational(parts) = &exif.get_field(tag, In::PRIMARY)?.value else {
+        return None;
+    };
+    let part = |index: usize| match parts.get(index) {
+        // Some write only degrees, or 0/0 for seconds they don't have.
+        None => Some(0.0),
+        Some(part) if index > 0 && part.num == 0 => Some(0.0),
+        Some(part) => (part.denom != 0).then(|| part.to_f64()),
+    };
+    let (degrees, minutes, seconds) = (part(0)?, part(1)?, part(2)?);
+    if parts.is_empty() || minutes >= 60.0 || seconds >= 60.0 {
+        return None;
+    }
+    let size = degrees + minutes / 60.0 + seconds / 3600.0;
+    let letter = text(exif, direction)?.first()?.to_ascii_uppercase();
+    let sign = match letters.iter().position(|&known| known == letter)? {
+        0 => 1.0,
+        _ => -1.0,
+    };
+    (size <= limit).then_some(sign * size)
+}
