@@ -30,15 +30,15 @@ def command(out):
 def run(out):
     """To the end, watching memory."""
     process = subprocess.Popen(command(out), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    with open(out.with_suffix(".stderr"), "w") as log:
-        stdout, stderr = process.communicate()
+    stdout, stderr = process.communicate()
+    with open(out.with_suffix(".stderr"), "a") as log:
         log.write(stderr)
-    return process.returncode, stdout, stderr
+    return process.returncode, stdout
 
 
 def peak_mb_of(out, at):
     """Peak memory of a run when it is done with a share of the files: memory is flat if it doesn't grow."""
-    process = subprocess.Popen(command(out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command(out), stdout=subprocess.DEVNULL, stderr=open(out.with_suffix(".stderr"), "a"))
     peaks, began = [], time.time()
     while process.poll() is None:
         try:
@@ -62,15 +62,19 @@ def skipped(out):
 
 
 if not photos.exists():
-    files.make(photos, count)
+    partial = photos.with_suffix(".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    files.make(partial, count)
+    partial.rename(photos)
 undisturbed, disturbed = work / "undisturbed", work / "disturbed"
 for out in (undisturbed, disturbed):
     shutil.rmtree(out, ignore_errors=True)
+    out.with_suffix(".stderr").unlink(missing_ok=True)
 (half, end), seconds, code = peak_mb_of(undisturbed, (0.5, 1.0))
 
 rng, killed = random.Random(1), 0
 while killed < kills:
-    process = subprocess.Popen(command(disturbed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command(disturbed), stdout=subprocess.DEVNULL, stderr=open(disturbed.with_suffix(".stderr"), "a"))
     try:
         process.wait(rng.uniform(0.5, 1.5) * seconds / (kills + 1))
         break
@@ -78,7 +82,7 @@ while killed < kills:
         process.kill()
         process.wait()
         killed += 1
-returncode, stdout, stderr = run(disturbed)
+returncode, stdout = run(disturbed)
 summary = json.loads(stdout.splitlines()[-1])
 
 a, b = rows(undisturbed), rows(disturbed)
@@ -86,7 +90,7 @@ kinds = {}
 for row in skipped(undisturbed):
     kinds[row[2]] = kinds.get(row[2], 0) + 1
 lost = count - len(a) - len(skipped(undisturbed))
-panics = stderr.count("panicked") + (undisturbed.with_suffix(".stderr").read_text().count("panicked") if undisturbed.with_suffix(".stderr").exists() else 0)
+panics = sum(out.with_suffix(".stderr").read_text().count("panicked") for out in (undisturbed, disturbed))
 figures = {
     "n": count, "rows": len(a), "skipped": len(skipped(undisturbed)), "lost": lost, "twice": len(a) - len({row[0] for row in a}), "exit_code": code, "kills": killed,
     "same_rows": a == b, "same_skipped": sorted(skipped(undisturbed)) == sorted(skipped(disturbed)), "panics": panics,
@@ -98,4 +102,5 @@ print(f"- {len(a)} rows, {len(skipped(undisturbed))} skipped, {lost} lost, none 
 print(f"- Killed (SIGKILL) {killed} times and resumed: the same rows with the same numbers: {figures['same_rows']}; the same files skipped: {figures['same_skipped']}.")
 print(f"- Peak memory {half:.0f} MB after half of the time, {end:.0f} MB at the end. Panics: {panics}. Summary of the last resumption: `{json.dumps(summary)}`\n")
 print(json.dumps(figures))
-sys.exit(0 if lost == 0 and figures["same_rows"] and figures["same_skipped"] and not panics else 1)
+good = lost == 0 and figures["twice"] == 0 and code == 0 and returncode == 0 and killed == kills
+sys.exit(0 if good and figures["same_rows"] and figures["same_skipped"] and not panics else 1)

@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "encoder-speed"))
-import numpy
 import torch
 from PIL import Image, ImageOps
 import models
@@ -16,7 +15,7 @@ import transformers
 program = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", "target")) / "release/encoders"
 quick = "--quick" in sys.argv
 models.folder.mkdir(parents=True, exist_ok=True)
-data = pathlib.Path(os.environ.get("LOCDIFF_DATA", "../shared/data"))
+data = pathlib.Path(os.environ.get("LOCDIFF_DATA") or sys.exit("set LOCDIFF_DATA to the data folder, for its photographs"))
 
 
 def pictures():

@@ -21,7 +21,15 @@ use serde_json::json;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// As `locdiff embed` does: see memory.rs there.
+#[expect(unsafe_code, reason = "an option of the allocator, set through its C interface")]
+fn keep_freed_memory() {
+    // SAFETY: sets one number in the allocator's table of options.
+    unsafe { libmimalloc_sys::mi_option_set(15, 30_000) };
+}
+
 fn main() -> Result<()> {
+    keep_freed_memory();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let answer = match arguments[..] {

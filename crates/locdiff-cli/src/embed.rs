@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use locdiff::{Preprocessing, ReadOptions, Views};
 use locdiff_train::{EmbedEvent, EmbedOptions, EmbedSummary, Share, embed};
 
-use crate::encoders;
+use crate::{encoders, memory};
 
 /// Skipped images that are shown one by one; all of them are in `skipped.csv`.
 const SHOWN: u64 = 20;
@@ -61,6 +61,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
+    memory::keep_for_a_while();
     let encoder = encoders::open(&arguments.encoder, &arguments.device)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);

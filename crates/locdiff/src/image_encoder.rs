@@ -1,15 +1,21 @@
 //! From photographs to embeddings: preprocessing and network together.
 
 use std::fs::File;
+use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::io::Read;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use burn::tensor::{Device, Tensor, TensorData};
-use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use crate::photo::{Photo, Preprocessing, Views};
 use crate::vision_transformer::{Family, InvalidEncoder, VisionTransformer, weights_in};
+
+/// Pictures that a thread encodes together: products of several are a little more efficient, and
+/// their tokens still stay in its core's cache.
+const PICTURES_AT_ONCE: usize = 4;
 
 /// A frozen encoder of images.
 ///
@@ -37,7 +43,8 @@ impl ImageEncoder {
                 Preprocessing::from_preprocessor_config(&text)
                     .map_err(|error| InvalidEncoder::file(&said, error.to_string()))?,
             ),
-            Err(_) => None,
+            Err(error) if matches!(error.kind(), NotFound | NotADirectory) => None,
+            Err(error) => return Err(InvalidEncoder::file(&said, error.to_string())),
         };
         let size = said.as_ref().map(|said| said.crop as usize);
         let mut network = VisionTransformer::open(path, size, device)?;
@@ -101,11 +108,23 @@ impl ImageEncoder {
         if !on_cpu || pixels.len() == each {
             return self.forward(pixels);
         }
-        pixels
-            .par_chunks(each)
-            .map(|picture| alone(|| self.forward(picture.to_vec())))
-            .flatten_iter()
-            .collect()
+        // One job for each thread, not one for each picture: a thread that waits for another
+        // pool takes further jobs meanwhile, and would hold them.
+        let count = pixels.len() / each;
+        let at_once = count.div_ceil(rayon::current_num_threads()).clamp(1, PICTURES_AT_ONCE);
+        let parts: Vec<&[f32]> = pixels.chunks(at_once * each).collect();
+        let (next, embeddings) = (AtomicUsize::new(0), Mutex::new(vec![Vec::new(); parts.len()]));
+        rayon::broadcast(|_| {
+            alone(|| {
+                loop {
+                    let k = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(part) = parts.get(k) else { return };
+                    let embedding = self.forward(part.to_vec());
+                    embeddings.lock().unwrap_or_else(PoisonError::into_inner)[k] = embedding;
+                }
+            });
+        });
+        embeddings.into_inner().unwrap_or_else(PoisonError::into_inner).concat()
     }
 
     fn forward(&self, pixels: Vec<f32>) -> Vec<f32> {
@@ -129,7 +148,7 @@ fn alone<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     })
 }
 
-/// Says what was published under no name, so that any change of weights or preprocessing shows.
+/// A name for the weights, the network and the preprocessing: any change of them shows.
 fn identity_of(
     weights: &Path,
     network: &VisionTransformer,
@@ -145,6 +164,7 @@ fn identity_of(
             read => digest.update(&buffer[..read]),
         }
     }
+    digest.update(format!("{:?} {preprocessing:?}", network.config()));
     let digest: String = digest.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     let config = network.config();
     let family = match config.family {
@@ -153,7 +173,64 @@ fn identity_of(
     };
     let Preprocessing { shortest_side, crop, .. } = preprocessing;
     Ok(format!(
-        "{family} {}×{}/{} sha256:{digest} resize {shortest_side} crop {crop}",
+        "{family} {}×{}/{} id:{digest} resize {shortest_side} crop {crop}",
         config.token_width, config.layers, config.patch_size
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn tiny_clip() -> std::path::PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../parity/vision/clip-quick-gelu")
+    }
+
+    #[test]
+    fn pictures_are_embedded_as_one_by_one() {
+        let encoder = ImageEncoder::open(&tiny_clip(), &Device::flex()).expect("it is there");
+        let each = encoder.preprocessing().len();
+        let pixels: Vec<f32> = (0..11 * each).map(|k| (k as f32 * 0.37).sin()).collect();
+        let alone: Vec<f32> =
+            pixels.chunks(each).flat_map(|picture| encoder.embed(picture.to_vec())).collect();
+        assert_eq!(alone.len(), 11 * encoder.width());
+        for threads in [1, 2, 3] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            let together = pool.expect("threads").install(|| encoder.embed(pixels.clone()));
+            let largest =
+                together.iter().zip(&alone).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            assert!(largest < 1e-5 && together.len() == alone.len(), "{threads}: {largest:e}");
+        }
+        assert_eq!(encoder.embed(Vec::new()), Vec::<f32>::new());
+    }
+
+    #[test]
+    fn the_identity_shows_any_change() {
+        let folder = tempfile::tempdir().expect("a directory");
+        for file in ["config.json", "model.safetensors"] {
+            fs::copy(tiny_clip().join(file), folder.path().join(file)).expect("a copy");
+        }
+        let identity = || {
+            let encoder = ImageEncoder::open(folder.path(), &Device::flex()).expect("it is there");
+            encoder.identity().to_owned()
+        };
+        let before = identity();
+        assert_eq!(before, identity());
+        let config = fs::read_to_string(folder.path().join("config.json")).expect("text");
+        let other = config.replace("quick_gelu", "gelu");
+        fs::write(folder.path().join("config.json"), other).expect("written");
+        assert_ne!(before, identity());
+        // Pictures of another size, prepared with other means.
+        let said = r#"{"do_resize": true, "size": {"shortest_edge": 32}, "do_center_crop": true,
+            "crop_size": {"height": 32, "width": 32}, "do_rescale": true, "do_normalize": true,
+            "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5], "resample": 3}"#;
+        fs::write(folder.path().join("config.json"), config).expect("written");
+        fs::write(folder.path().join("preprocessor_config.json"), said).expect("written");
+        assert_ne!(before, identity());
+        fs::write(folder.path().join("preprocessor_config.json"), "{").expect("written");
+        let error = ImageEncoder::open(folder.path(), &Device::flex()).expect_err("no JSON");
+        assert!(error.to_string().contains("preprocessor_config.json"), "{error}");
+    }
 }

@@ -46,6 +46,7 @@ fn write(path: &Path, tensors: &BTreeMap<String, Numbers>) {
 fn largest_difference<const D: usize>(ours: Tensor<D>, theirs: &Numbers) -> f32 {
     assert_eq!(ours.dims().as_slice(), theirs.shape.as_slice());
     let ours: Vec<f32> = ours.into_data().try_into_vec().unwrap();
+    assert!(ours.iter().all(|number| number.is_finite()));
     ours.iter().zip(&theirs.values).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }
 

@@ -15,7 +15,8 @@ pub(crate) enum Command {
     /// Get an image encoder from the Hugging Face hub.
     ///
     /// Files go into the cache that Python's huggingface_hub uses too. HF_HOME, HF_ENDPOINT,
-    /// HF_TOKEN and HF_HUB_OFFLINE are honoured. Nothing else in this program uses the network.
+    /// HF_TOKEN and HF_HUB_OFFLINE are honoured. Nothing else in this program uses the network, but for data
+    /// sets at s3:// addresses.
     #[cfg(feature = "hub")]
     Fetch(fetch::Arguments),
     /// Turn a model published elsewhere into a model directory.

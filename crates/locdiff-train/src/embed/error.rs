@@ -11,7 +11,7 @@ use crate::data::DataError;
 #[non_exhaustive]
 pub enum EmbedError {
     /// A file can't be read or written; a full disk, for example.
-    #[error("cannot {what} {path}: {source}", path = path.display())]
+    #[error("cannot {what} {path}", path = path.display())]
     File {
         /// What was tried.
         what: &'static str,

@@ -73,11 +73,14 @@ pub(super) fn with_slashes(path: &Path) -> String {
 }
 
 /// The tars of a folder that holds nothing else, or only what img2dataset writes next to them.
-pub(super) fn tars_in(folder: &Path) -> Option<Vec<PathBuf>> {
+/// What is in the directory `out` doesn't count.
+pub(super) fn tars_in(folder: &Path, out: &Path) -> Option<Vec<PathBuf>> {
+    let out = out.canonicalize().ok();
     let mut tars = Vec::new();
     for entry in WalkDir::new(folder).min_depth(1).max_depth(1).follow_links(true) {
         let entry = entry.ok()?;
-        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+        let is_out = || out.is_some() && entry.path().canonicalize().ok() == out;
+        if entry.file_name().as_encoded_bytes().starts_with(b".") || is_out() {
             continue;
         }
         let extension = entry.path().extension().unwrap_or_default();

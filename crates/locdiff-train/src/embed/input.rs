@@ -44,10 +44,13 @@ impl Input {
     /// A folder, a manifest or a tar. What is in the directory `out` isn't part of it.
     pub(super) fn open(path: &Path, out: &Path) -> Result<Input, EmbedError> {
         let metadata = path.metadata().map_err(EmbedError::file("read", path))?;
+        if path.canonicalize().ok().is_some_and(|path| out.canonicalize().ok() == Some(path)) {
+            return Err(EmbedError::input(path, "embeddings need a directory of their own"));
+        }
         let mut hidden = 0;
         let parent = || path.parent().unwrap_or(Path::new("")).to_owned();
         let (root, images) = if metadata.is_dir() {
-            match folder::tars_in(path) {
+            match folder::tars_in(path, out) {
                 Some(tars) => (path.to_owned(), Images::Tars(tars)),
                 None => {
                     let listing = folder::list(path, out);

@@ -141,6 +141,18 @@ impl Journal {
         self.file.sync_data().map_err(EmbedError::file("write", &self.path))
     }
 
+    /// That all that was written can be read again: a disk may have altered it.
+    pub(super) fn check(&self, whole: u64) -> Result<(), EmbedError> {
+        if whole == self.length {
+            return Ok(());
+        }
+        let reason = format!(
+            "{whole} of its {} bytes can be read; embed again, and images from there on are redone",
+            self.length
+        );
+        Err(EmbedError::Damaged { path: self.path.clone(), reason })
+    }
+
     /// Shows all entries, one block at a time. Returns the length of what is whole; 0 if not even
     /// the header is, or it is that of another journal.
     pub(super) fn replay(

@@ -71,7 +71,8 @@ impl Output {
         skipped.cut(record.progress.skipped_csv_bytes)?;
         let mut now = record.progress.clone();
         let identity = Identity {
-            part: now.parts,
+            // Where it begins: a part of skipped images only makes no shard, and has no number.
+            part: now.items,
             settings: record.digest(),
             stride: u32::try_from(layout.stride()).expect("a row has less than 2³¹ numbers"),
         };
@@ -131,7 +132,7 @@ impl Output {
         }
         self.save()?;
         let stride = u32::try_from(self.layout.stride()).expect("as in Output::open");
-        let (part, settings) = (self.now.parts, self.record.digest());
+        let (part, settings) = (self.now.items, self.record.digest());
         self.journal.begin(Identity { part, settings, stride })
     }
 
@@ -173,7 +174,7 @@ impl Output {
             sync_directory(&directory)?;
         }
         let mut numbers = vec![0.0; self.layout.stride()];
-        self.journal.replay(&mut |entry| {
+        let whole = self.journal.replay(&mut |entry| {
             if let Entry::Row { id, place, embedding } = entry {
                 embedding.convert_to_f32_slice(&mut numbers);
                 let writer = if place.is_some() { &mut known } else { &mut unknown };
@@ -181,6 +182,7 @@ impl Output {
             }
             Ok(())
         })?;
+        self.journal.check(whole)?;
         for (writer, path) in [(known, placed), (unknown, unplaced)] {
             if writer.finish()?.shards > 0 {
                 sync_directory(&path)?;

@@ -104,26 +104,33 @@ fn apply(
     let chunk = rows_of_chunk(width);
     match slopes {
         None => values.par_chunks_mut(chunk).for_each(|values| {
-            vectorised(|| {
-                for row in values.chunks_exact_mut(width) {
-                    for (value, bias) in row.iter_mut().zip(bias) {
-                        *value = function(*value + bias).0;
+            vectorised(
+                #[inline(always)]
+                || {
+                    for row in values.chunks_exact_mut(width) {
+                        for (value, bias) in row.iter_mut().zip(bias) {
+                            *value = function(*value + bias).0;
+                        }
                     }
-                }
-            });
+                },
+            );
         }),
         Some(slopes) => {
             slopes.resize(values.len(), 0.0);
             let chunks = values.par_chunks_mut(chunk).zip(slopes.par_chunks_mut(chunk));
             chunks.for_each(|(values, slopes)| {
-                vectorised(|| {
-                    let rows = values.chunks_exact_mut(width).zip(slopes.chunks_exact_mut(width));
-                    for (row, slopes) in rows {
-                        for ((value, slope), bias) in row.iter_mut().zip(slopes).zip(bias) {
-                            (*value, *slope) = function(*value + bias);
+                vectorised(
+                    #[inline(always)]
+                    || {
+                        let rows =
+                            values.chunks_exact_mut(width).zip(slopes.chunks_exact_mut(width));
+                        for (row, slopes) in rows {
+                            for ((value, slope), bias) in row.iter_mut().zip(slopes).zip(bias) {
+                                (*value, *slope) = function(*value + bias);
+                            }
                         }
-                    }
-                });
+                    },
+                );
             });
         }
     }

@@ -209,28 +209,35 @@ fn sine(
     let chunk = rows_of_chunk(width);
     match slopes {
         None => values.par_chunks_mut(chunk).for_each(|values| {
-            vectorised(|| {
-                for row in values.chunks_exact_mut(width) {
-                    for (value, bias) in row.iter_mut().zip(bias) {
-                        *value = sin_cos(frequency * (*value + bias)).0;
+            vectorised(
+                #[inline(always)]
+                || {
+                    for row in values.chunks_exact_mut(width) {
+                        for (value, bias) in row.iter_mut().zip(bias) {
+                            *value = sin_cos(frequency * (*value + bias)).0;
+                        }
                     }
-                }
-            });
+                },
+            );
         }),
         Some(slopes) => {
             slopes.resize(values.len(), 0.0);
             let slopes = slopes.par_chunks_mut(chunk);
             values.par_chunks_mut(chunk).zip(slopes).for_each(|(values, slopes)| {
-                vectorised(|| {
-                    let rows = values.chunks_exact_mut(width).zip(slopes.chunks_exact_mut(width));
-                    for (row, slopes) in rows {
-                        for ((value, slope), bias) in row.iter_mut().zip(slopes).zip(bias) {
-                            let (sine, cosine) = sin_cos(frequency * (*value + bias));
-                            *value = sine;
-                            *slope = frequency * cosine;
+                vectorised(
+                    #[inline(always)]
+                    || {
+                        let rows =
+                            values.chunks_exact_mut(width).zip(slopes.chunks_exact_mut(width));
+                        for (row, slopes) in rows {
+                            for ((value, slope), bias) in row.iter_mut().zip(slopes).zip(bias) {
+                                let (sine, cosine) = sin_cos(frequency * (*value + bias));
+                                *value = sine;
+                                *slope = frequency * cosine;
+                            }
                         }
-                    }
-                });
+                    },
+                );
             });
         }
     }
@@ -247,15 +254,18 @@ fn modulate(x: FlexTensor, modulation: &FlexTensor, c: &FlexTensor) -> FlexTenso
     let chunks =
         values.par_chunks_mut(chunk).zip(modulation.par_chunks(2 * chunk)).zip(c.par_chunks(chunk));
     chunks.for_each(|((values, modulation), c)| {
-        vectorised(|| {
-            let rows = values.chunks_exact_mut(width).zip(modulation.chunks_exact(2 * width));
-            for ((row, modulation), c) in rows.zip(c.chunks_exact(width)) {
-                let (scale, shift) = modulation.split_at(width);
-                for k in 0..width {
-                    row[k] = (1.0 + scale[k]) * row[k] + shift[k] + c[k];
+        vectorised(
+            #[inline(always)]
+            || {
+                let rows = values.chunks_exact_mut(width).zip(modulation.chunks_exact(2 * width));
+                for ((row, modulation), c) in rows.zip(c.chunks_exact(width)) {
+                    let (scale, shift) = modulation.split_at(width);
+                    for k in 0..width {
+                        row[k] = (1.0 + scale[k]) * row[k] + shift[k] + c[k];
+                    }
                 }
-            }
-        });
+            },
+        );
     });
     x
 }
@@ -271,16 +281,19 @@ fn modulation_gradient(x: &FlexTensor, gradient: &FlexTensor) -> FlexTensor {
         .zip(values.par_chunks(chunk))
         .zip(gradients.par_chunks(chunk));
     chunks.for_each(|((both, values), gradients)| {
-        vectorised(|| {
-            let rows = both.chunks_exact_mut(2 * width).zip(values.chunks_exact(width));
-            for ((both, values), gradients) in rows.zip(gradients.chunks_exact(width)) {
-                let (scale, shift) = both.split_at_mut(width);
-                shift.copy_from_slice(gradients);
-                for k in 0..width {
-                    scale[k] = values[k] * gradients[k];
+        vectorised(
+            #[inline(always)]
+            || {
+                let rows = both.chunks_exact_mut(2 * width).zip(values.chunks_exact(width));
+                for ((both, values), gradients) in rows.zip(gradients.chunks_exact(width)) {
+                    let (scale, shift) = both.split_at_mut(width);
+                    shift.copy_from_slice(gradients);
+                    for k in 0..width {
+                        scale[k] = values[k] * gradients[k];
+                    }
                 }
-            }
-        });
+            },
+        );
     });
     FlexTensor::from_data(TensorData::new(both, [values.len() / width, 2 * width]))
 }
@@ -301,14 +314,17 @@ fn scaled_by_modulation(
         .zip(modulation.par_chunks(2 * chunk))
         .zip(gradient.par_chunks(chunk));
     chunks.for_each(|((values, modulation), gradient)| {
-        vectorised(|| {
-            let rows = values.chunks_exact_mut(width).zip(modulation.chunks_exact(2 * width));
-            for ((row, modulation), gradient) in rows.zip(gradient.chunks_exact(width)) {
-                for k in 0..width {
-                    row[k] = (1.0 + modulation[k]) * gradient[k];
+        vectorised(
+            #[inline(always)]
+            || {
+                let rows = values.chunks_exact_mut(width).zip(modulation.chunks_exact(2 * width));
+                for ((row, modulation), gradient) in rows.zip(gradient.chunks_exact(width)) {
+                    for k in 0..width {
+                        row[k] = (1.0 + modulation[k]) * gradient[k];
+                    }
                 }
-            }
-        });
+            },
+        );
     });
     x
 }
@@ -320,7 +336,10 @@ pub(super) fn product(a: FlexTensor, b: &FlexTensor) -> FlexTensor {
     let factors = slice_of(&b);
     let values: &mut [f32] = a.storage_mut();
     values.par_chunks_mut(CHUNK).zip(factors.par_chunks(CHUNK)).for_each(|(values, factors)| {
-        vectorised(|| values.iter_mut().zip(factors).for_each(|(value, factor)| *value *= factor));
+        vectorised(
+            #[inline(always)]
+            || values.iter_mut().zip(factors).for_each(|(value, factor)| *value *= factor),
+        );
     });
     a
 }
@@ -329,7 +348,10 @@ fn scaled(mut tensor: FlexTensor, factor: f32) -> FlexTensor {
     if factor != 1.0 {
         let values: &mut [f32] = tensor.storage_mut();
         values.par_chunks_mut(CHUNK).for_each(|values| {
-            vectorised(|| values.iter_mut().for_each(|value| *value *= factor));
+            vectorised(
+                #[inline(always)]
+                || values.iter_mut().for_each(|value| *value *= factor),
+            );
         });
     }
     tensor
@@ -343,11 +365,14 @@ pub(super) fn column_sums(tensor: &FlexTensor) -> FlexTensor {
         .par_chunks(rows_of_chunk(width))
         .map(|rows| {
             let mut sums = vec![0.0_f32; width];
-            vectorised(|| {
-                for row in rows.chunks_exact(width) {
-                    sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
-                }
-            });
+            vectorised(
+                #[inline(always)]
+                || {
+                    for row in rows.chunks_exact(width) {
+                        sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+                    }
+                },
+            );
             sums
         })
         .collect();

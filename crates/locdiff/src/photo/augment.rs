@@ -118,7 +118,7 @@ fn random_area(photo: &Photo, rng: &mut ChaCha8Rng) -> Area {
         if (1..=width).contains(&w) && (1..=height).contains(&h) {
             let top = rng.random_range(0..=height - h);
             let left = rng.random_range(0..=width - w);
-            return Area { left, top, width: w, height: h };
+            return Area { left: left.into(), top: top.into(), width: w, height: h };
         }
     }
     // Very long pictures: as much of the centre as the ratios allow.
@@ -131,7 +131,7 @@ fn random_area(photo: &Photo, rng: &mut ChaCha8Rng) -> Area {
         (width, height)
     };
     let (w, h) = (w.clamp(1, width), h.clamp(1, height));
-    Area { left: (width - w) / 2, top: (height - h) / 2, width: w, height: h }
+    Area { left: u64::from(width - w) / 2, top: u64::from(height - h) / 2, width: w, height: h }
 }
 
 /// RGB of torchvision's ten crops.
@@ -142,12 +142,7 @@ fn ten_crops(photo: &Photo, shortest_side: u32, crop: u32) -> Vec<Vec<u8>> {
     let half = |length: u64| (length as f64 / 2.0).round_ties_even() as u64;
     let corners = [(0, 0), (right, 0), (0, bottom), (right, bottom), (half(right), half(bottom))];
     let mirrored = corners.map(|(left, top)| (right - left, top));
-    let area = |(left, top): (u64, u64)| Area {
-        left: left as u32,
-        top: top as u32,
-        width: crop,
-        height: crop,
-    };
+    let area = |(left, top): (u64, u64)| Area { left, top, width: crop, height: crop };
 
     // Resizing once is cheaper, unless the picture is a very long one.
     let side = u64::from(crop);
@@ -200,8 +195,14 @@ mod tests {
                 Photo::from_rgb(width, height, vec![0; (3 * width * height) as usize]).unwrap();
             for _ in 0..200 {
                 let area = random_area(&photo, &mut rng);
-                assert!(area.width > 0 && area.left + area.width <= width, "{area:?}");
-                assert!(area.height > 0 && area.top + area.height <= height, "{area:?}");
+                assert!(
+                    area.width > 0 && area.left + u64::from(area.width) <= u64::from(width),
+                    "{area:?}"
+                );
+                assert!(
+                    area.height > 0 && area.top + u64::from(area.height) <= u64::from(height),
+                    "{area:?}"
+                );
             }
         }
         let photo = gradient(640, 480);

@@ -238,7 +238,8 @@ fn views_are_cut_as_torchvision_cuts_them() {
             views.flat_map(|view| (0..view.len()).map(move |i| level(view, i))).collect()
         } else {
             let area: Vec<u32> = serde_json::from_value(case["area"].clone()).unwrap();
-            let area = Area { left: area[0], top: area[1], width: area[2], height: area[3] };
+            let area =
+                Area { left: area[0].into(), top: area[1].into(), width: area[2], height: area[3] };
             pattern(300, 200).cut_and_resized(area, 224)
         };
         let found: Vec<u8> = found.into_iter().step_by(stride).collect();

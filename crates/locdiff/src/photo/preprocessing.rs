@@ -80,7 +80,7 @@ impl Preprocessing {
         // Where the area begins in the resized picture, how long it is, and the black before it.
         let along = |length: u64| match u32::try_from(length) {
             Ok(length) if length < crop => (0, length, (crop - length).div_ceil(2)),
-            _ => (((length - u64::from(crop)) / 2) as u32, crop, 0),
+            _ => ((length - u64::from(crop)) / 2, crop, 0),
         };
         let (left, width, black_left) = along(size.0);
         let (top, height, black_above) = along(size.1);

@@ -11,8 +11,8 @@ use crate::fused::vectorised;
 /// A rectangle of pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Area {
-    pub(super) left: u32,
-    pub(super) top: u32,
+    pub(super) left: u64,
+    pub(super) top: u64,
     pub(super) width: u32,
     pub(super) height: u32,
 }
@@ -87,7 +87,7 @@ struct Taps {
 const WEIGHT_BITS: u32 = 22;
 
 impl Span {
-    fn new(first: u32, pixels: u32, source: u32, resized: u64) -> Span {
+    fn new(first: u64, pixels: u32, source: u32, resized: u64) -> Span {
         let scale = f64::from(source) / resized as f64;
         Span { source: source as usize, scale, first: first as usize, pixels: pixels as usize }
     }
@@ -157,11 +157,14 @@ fn resample_across(source: &View<'_>, first_row: usize, rows: usize, across: Spa
         .collect();
     for (k, output) in outputs {
         let row = source.row(first_row + k);
-        vectorised(|| {
-            for (pixel, taps) in output.as_chunks_mut::<3>().0.iter_mut().zip(&taps) {
-                *pixel = weighed_pixel(&row[taps.first..][..taps.weights.len()], &taps.weights);
-            }
-        });
+        vectorised(
+            #[inline(always)]
+            || {
+                for (pixel, taps) in output.as_chunks_mut::<3>().0.iter_mut().zip(&taps) {
+                    *pixel = weighed_pixel(&row[taps.first..][..taps.weights.len()], &taps.weights);
+                }
+            },
+        );
     }
     output
 }
@@ -202,13 +205,16 @@ fn resample_down(rows: &[u8], width: usize, first_row: usize, taps: &[Taps]) -> 
     let mut sums = vec![0_i32; width];
     for (output, taps) in output.chunks_exact_mut(width).zip(taps) {
         let rows = rows[(taps.first - first_row) * width..].chunks_exact(width);
-        vectorised(|| {
-            sums.fill(1 << (WEIGHT_BITS - 1));
-            for (row, weight) in rows.zip(&taps.weights) {
-                sums.iter_mut().zip(row).for_each(|(sum, n)| *sum += weight * i32::from(*n));
-            }
-            output.iter_mut().zip(&sums).for_each(|(to, sum)| *to = level(*sum));
-        });
+        vectorised(
+            #[inline(always)]
+            || {
+                sums.fill(1 << (WEIGHT_BITS - 1));
+                for (row, weight) in rows.zip(&taps.weights) {
+                    sums.iter_mut().zip(row).for_each(|(sum, n)| *sum += weight * i32::from(*n));
+                }
+                output.iter_mut().zip(&sums).for_each(|(to, sum)| *to = level(*sum));
+            },
+        );
     }
     output
 }

@@ -15,6 +15,7 @@ const HEAD_WIDTH: usize = 64;
 
 /// Why an image encoder cannot be opened.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidEncoder {
     /// A file can't be read or isn't what it should be.
     #[error("{}: {what}", path.display())]
@@ -144,7 +145,8 @@ impl Builder<'_> {
         said: &HuggingFaceConfig,
     ) -> Result<VisionTransformer, InvalidEncoder> {
         let patches = self.read(&self.names.patches())?;
-        let &[width, 3, patch_size, _] = patches.shape.as_slice() else {
+        let &[width @ 1..=usize::MAX, 3, patch_size @ 1..=usize::MAX, _] = &patches.shape[..]
+        else {
             return Err(self.shape_error(&self.names.patches(), "[width, 3, patch, patch]".into()));
         };
         let class = self.read_vector(&self.names.class_token(), width)?;
@@ -356,10 +358,16 @@ impl Builder<'_> {
         }
     }
 
-    /// From PyTorch's `[outputs, inputs]`. A view: products read transposed matrices as fast.
+    /// From PyTorch's `[outputs, inputs]`, turned round once: products then read it in order.
     fn dense(&self, weight: Values, bias: Vec<f32>) -> Dense {
-        let inputs = weight.shape[1];
-        Dense { weight: self.matrix(weight.numbers, inputs).transpose(), bias: self.vector(bias) }
+        let [outputs, inputs] = [weight.shape[0], weight.shape[1]];
+        let mut turned = vec![0.0; weight.numbers.len()];
+        for (row, numbers) in weight.numbers.chunks_exact(inputs).enumerate() {
+            for (column, number) in numbers.iter().enumerate() {
+                turned[column * outputs + row] = *number;
+            }
+        }
+        Dense { weight: self.matrix(turned, outputs), bias: self.vector(bias) }
     }
 
     fn matrix(&self, numbers: Vec<f32>, columns: usize) -> Tensor<2> {
