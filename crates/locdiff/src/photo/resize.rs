@@ -148,13 +148,8 @@ fn resample_across(source: &View<'_>, first_row: usize, rows: usize, across: Spa
         }
         return output;
     }
-    // Red, green and blue have the same weights: a pixel's bytes are multiplied where they lie.
-    let threefold = |weights: Vec<i32>| weights.iter().flat_map(|w| [*w; 3]).collect();
-    let taps: Vec<Taps> = across
-        .taps()
-        .into_iter()
-        .map(|taps| Taps { first: 3 * taps.first, weights: threefold(taps.weights) })
-        .collect();
+    let taps: Vec<Taps> =
+        across.taps().into_iter().map(|taps| taps.of_bytes(3 * across.source)).collect();
     for (k, output) in outputs {
         let row = source.row(first_row + k);
         vectorised(
@@ -169,11 +164,31 @@ fn resample_across(source: &View<'_>, first_row: usize, rows: usize, across: Spa
     output
 }
 
+/// Bytes that are multiplied at once: whole pixels, and whole vectors of the processor.
+const LANES: usize = 48;
+
+impl Taps {
+    /// For the bytes of pixels: red, green and blue have the same weights. Filled up with zeros to
+    /// a multiple of the lanes, before or behind, wherever the row of `length` bytes goes on.
+    fn of_bytes(self, length: usize) -> Taps {
+        let mut weights: Vec<i32> = self.weights.iter().flat_map(|weight| [*weight; 3]).collect();
+        let first = 3 * self.first;
+        let missing = weights.len().next_multiple_of(LANES) - weights.len();
+        let behind = missing.min(length - first - weights.len());
+        let before = missing - behind;
+        if before > first {
+            // The whole row is shorter.
+            return Taps { first, weights };
+        }
+        weights.resize(weights.len() + behind, 0);
+        weights.splice(0..0, std::iter::repeat_n(0, before));
+        Taps { first: first - before, weights }
+    }
+}
+
 /// The sum of bytes times weights, for each of the three colours.
 #[inline(always)]
 fn weighed_pixel(bytes: &[u8], weights: &[i32]) -> [u8; 3] {
-    // Whole pixels, and whole vectors of the processor.
-    const LANES: usize = 48;
     let mut lanes = [0_i32; LANES];
     let (byte_chunks, byte_rest) = bytes.as_chunks::<LANES>();
     let (weight_chunks, weight_rest) = weights.as_chunks::<LANES>();
@@ -185,13 +200,18 @@ fn weighed_pixel(bytes: &[u8], weights: &[i32]) -> [u8; 3] {
     for (lane, (byte, weight)) in lanes.iter_mut().zip(byte_rest.iter().zip(weight_rest)) {
         *lane += i32::from(*byte) * weight;
     }
-    let mut sums = [1 << (WEIGHT_BITS - 1); 3];
-    for lanes in lanes.as_chunks::<3>().0 {
-        for colour in 0..3 {
-            sums[colour] += lanes[colour];
-        }
+    // Halves have the same colours.
+    for k in 0..24 {
+        lanes[k] += lanes[k + 24];
     }
-    sums.map(level)
+    for k in 0..12 {
+        lanes[k] += lanes[k + 12];
+    }
+    for k in 0..6 {
+        lanes[k] += lanes[k + 6];
+    }
+    let half = 1 << (WEIGHT_BITS - 1);
+    [0, 1, 2].map(|colour| level(half + lanes[colour] + lanes[colour + 3]))
 }
 
 #[inline(always)]
