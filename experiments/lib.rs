@@ -14,6 +14,15 @@ use npyz::WriterBuilder;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
+/// Lets mimalloc give memory back after half a minute, not at once: see `memory.rs` of the program.
+/// Of use only where it is the allocator.
+#[expect(unsafe_code, reason = "an option of the allocator, set through its C interface")]
+pub fn keep_freed_memory() {
+    const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
+    // SAFETY: sets one number in the allocator's table of options.
+    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, 30_000) };
+}
+
 /// A dense matrix [k, n] and its strides, from one row and from one column to the next.
 #[derive(Debug, Clone, Copy)]
 pub struct Dense<'a> {

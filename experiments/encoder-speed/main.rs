@@ -15,21 +15,15 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use burn::tensor::Device;
 use locdiff::{ImageEncoder, Photo, Preprocessing, ReadOptions};
+use locdiff_experiments::keep_freed_memory;
 use safetensors::SafeTensors;
 use serde_json::json;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// As `locdiff embed` does: see memory.rs there.
-#[expect(unsafe_code, reason = "an option of the allocator, set through its C interface")]
-fn keep_freed_memory() {
-    // SAFETY: sets one number in the allocator's table of options.
-    unsafe { libmimalloc_sys::mi_option_set(15, 30_000) };
-}
-
 fn main() -> Result<()> {
-    keep_freed_memory();
+    keep_freed_memory(); // as `locdiff embed` does
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let answer = match arguments[..] {

@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Distribution, Tensor};
 use locdiff::{Adam, AdamConfig, DenoiserConfig, Loss, Objective, Quadrature};
+use locdiff_experiments::keep_freed_memory;
 use locdiff_sphere::{Anchors, coefficient_count};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -22,15 +23,8 @@ const ANCHORS: usize = 2048;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// As `locdiff train` does: see memory.rs there.
-#[expect(unsafe_code, reason = "an option of the allocator, set through its C interface")]
-fn keep_freed_memory() {
-    // SAFETY: sets one number in the allocator's table of options.
-    unsafe { libmimalloc_sys::mi_option_set(15, 30_000) };
-}
-
 fn main() -> Result<()> {
-    keep_freed_memory();
+    keep_freed_memory(); // as `locdiff train` does
     let usage = "train-speed MAX_DEGREE SECONDS";
     let mut arguments = std::env::args().skip(1);
     let max_degree: usize = arguments.next().context(usage)?.parse()?;

@@ -2,8 +2,6 @@
 
 use std::io::{Write, stderr, stdout};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::bail;
 use clap::Args;
@@ -11,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use locdiff::{Preprocessing, ReadOptions, Views};
 use locdiff_train::{EmbedEvent, EmbedOptions, EmbedSummary, Share, embed};
 
-use crate::{encoders, memory};
+use crate::{encoders, interruption, memory};
 
 /// Skipped images that are shown one by one; all of them are in `skipped.csv`.
 const SHOWN: u64 = 20;
@@ -63,15 +61,8 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     memory::keep_for_a_while();
     let encoder = encoders::open(&arguments.encoder, &arguments.device)?;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&interrupted);
-    // The first ctrl-C lets the batch end; the second ends the program at once. Neither loses
-    // anything that is in the journal.
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    })?;
+    // Lets the batch end; what is in the journal isn't lost.
+    let interrupted = interruption::flag()?;
     let fast_decode =
         arguments.fast_decode.then(|| least_side(arguments.views, encoder.preprocessing()));
     let defaults = EmbedOptions::new(&arguments.out);

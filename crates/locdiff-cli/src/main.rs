@@ -8,6 +8,8 @@ mod embed;
 #[cfg(feature = "models")]
 mod encoders;
 #[cfg(feature = "models")]
+mod interruption;
+#[cfg(feature = "models")]
 mod memory;
 #[cfg(feature = "models")]
 mod model;

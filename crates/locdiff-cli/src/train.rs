@@ -2,8 +2,7 @@
 
 use std::io::{Write, stderr, stdout};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -14,6 +13,8 @@ use locdiff_train::{
     Dataset, Event, OnBadShard, Outcome, Plan, RunOptions, Start, TrainingConfig, train,
 };
 use serde_json::json;
+
+use crate::{interruption, memory};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -57,7 +58,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         let plan = Plan::measure(&config, data.layout().width, Some(data.rows()), &device)?;
         return print_plan(&plan, arguments.json);
     }
-    crate::memory::keep_for_a_while();
+    memory::keep_for_a_while();
     let directory = arguments.out.context("--out is missing")?;
     let start = if arguments.resume { Start::Resume } else { Start::New };
     let at_most = match arguments.max_minutes {
@@ -66,14 +67,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         }
         minutes => minutes.map(|minutes| Duration::from_secs_f64(60.0 * minutes)),
     };
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&interrupted);
-    // The first ctrl-C lets the step end and saves; the second ends the program at once.
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    })?;
+    // Lets the step end, and saves.
+    let interrupted = interruption::flag()?;
     let options = RunOptions { directory, start, at_most, device };
     let mut bar = Bar::new(config.run.steps);
     let outcome =

@@ -167,10 +167,7 @@ impl NamedVisitor for SumOfSquares<'_> {
                 // Added in the same order, whatever the number of threads.
                 let sums: Vec<f64> = chunks
                     .map(|values| {
-                        vectorised(
-                            #[inline(always)]
-                            || values.iter().map(|g| f64::from(*g) * f64::from(*g)).sum(),
-                        )
+                        vectorised!(values.iter().map(|g| f64::from(*g) * f64::from(*g)).sum())
                     })
                     .collect();
                 sums.iter().sum::<f64>()
@@ -243,19 +240,16 @@ impl Factors {
             .zip(mean.storage_mut::<f32>().par_chunks_mut(CHUNK))
             .zip(square.storage_mut::<f32>().par_chunks_mut(CHUNK))
             .for_each(|(((value, gradient), mean), square)| {
-                vectorised(
-                    #[inline(always)]
-                    || {
-                        let numbers = value.iter_mut().zip(gradient).zip(mean).zip(square);
-                        for (((value, gradient), mean), square) in numbers {
-                            let g = gradient * of_gradient + *value * coupled;
-                            *mean = *mean * beta_1 + g * (1.0 - beta_1);
-                            *square = *square * beta_2 + g * g * (1.0 - beta_2);
-                            let length = square.sqrt() * inverse_root + epsilon;
-                            *value = *value * kept - *mean / length * rate;
-                        }
-                    },
-                );
+                vectorised!({
+                    let numbers = value.iter_mut().zip(gradient).zip(mean).zip(square);
+                    for (((value, gradient), mean), square) in numbers {
+                        let g = gradient * of_gradient + *value * coupled;
+                        *mean = *mean * beta_1 + g * (1.0 - beta_1);
+                        *square = *square * beta_2 + g * g * (1.0 - beta_2);
+                        let length = square.sqrt() * inverse_root + epsilon;
+                        *value = *value * kept - *mean / length * rate;
+                    }
+                });
             });
         let wrap = |primitive| Tensor::from_primitive::<Flex>(primitive);
         (wrap(value), wrap(mean), wrap(square))

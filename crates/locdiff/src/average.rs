@@ -62,14 +62,11 @@ fn blend_on_cpu(average: Tensor<1>, towards: Tensor<1>, share: f32) -> Tensor<1>
     let numbers: &mut [f32] = average.storage_mut();
     let chunks = numbers.par_chunks_mut(CHUNK).zip(slice_of(&towards).par_chunks(CHUNK));
     chunks.for_each(|(average, towards)| {
-        vectorised(
-            #[inline(always)]
-            || {
-                for (average, towards) in average.iter_mut().zip(towards) {
-                    *average += (towards - *average) * share;
-                }
-            },
-        );
+        vectorised!({
+            for (average, towards) in average.iter_mut().zip(towards) {
+                *average += (towards - *average) * share;
+            }
+        });
     });
     Tensor::from_primitive::<Flex>(average)
 }

@@ -136,28 +136,19 @@ impl CpuGrid {
 }
 
 fn highest_of(values: &[f32], at_least: f32) -> f32 {
-    vectorised(
-        #[inline(always)]
-        || values.iter().copied().fold(at_least, f32::max),
-    )
+    vectorised!(values.iter().copied().fold(at_least, f32::max))
 }
 
 /// F → exp(F − highest), and the sum.
 fn exponentials(values: &mut [f32], highest: f32) -> f32 {
-    vectorised(
-        #[inline(always)]
-        || {
-            values.iter_mut().for_each(|value| *value = exp(*value - highest));
-            lanes_sum(values)
-        },
-    )
+    vectorised!({
+        values.iter_mut().for_each(|value| *value = exp(*value - highest));
+        lanes_sum(values)
+    })
 }
 
 fn scale(values: &mut [f32], factor: f32) {
-    vectorised(
-        #[inline(always)]
-        || values.iter_mut().for_each(|value| *value *= factor),
-    );
+    vectorised!(values.iter_mut().for_each(|value| *value *= factor));
 }
 
 /// A sum over sixteen lanes, so that it is vectorised.
@@ -276,25 +267,19 @@ pub(crate) fn reverse_kl_over_anchors(
             let (log_theirs, _) = log_sum(theirs, &mut shares);
             let (log_mine, factor) = log_sum(mine, &mut shares);
             let constant = log_theirs - log_mine;
-            vectorised(
-                #[inline(always)]
-                || {
-                    for k in 0..count {
-                        shares[k] *= factor;
-                        theirs[k] = mine[k] - theirs[k] + constant;
-                    }
-                },
-            );
+            vectorised!({
+                for k in 0..count {
+                    shares[k] *= factor;
+                    theirs[k] = mine[k] - theirs[k] + constant;
+                }
+            });
             let divergence = dot(&shares, theirs);
             let (centre, scale) = (divergence as f32, 1.0 / batch as f32);
-            vectorised(
-                #[inline(always)]
-                || {
-                    for k in 0..count {
-                        mine[k] = scale * shares[k] * (theirs[k] - centre);
-                    }
-                },
-            );
+            vectorised!({
+                for k in 0..count {
+                    mine[k] = scale * shares[k] * (theirs[k] - centre);
+                }
+            });
             divergence
         })
         .collect();

@@ -5,17 +5,18 @@
 //! and in vectors, little of that remains. On other devices, and as the reference in tests,
 //! the same is written in Burn's own operations (`plain_*`).
 
+mod activation;
 mod elementary;
 mod frozen;
-mod gelu;
 mod operations;
 
 use burn::backend::{Dispatch, Flex};
-use burn::tensor::{Device, Tensor, activation};
+use burn::tensor::activation::{gelu as burn_gelu, sigmoid, softmax};
+use burn::tensor::{Device, Tensor};
 
+use activation::{Activation, ActivationOperation};
 pub(crate) use elementary::{exp, vectorised};
 use frozen::FrozenOperations;
-use gelu::GeluOperation;
 use operations::FusedOperations;
 pub(crate) use operations::slice_of;
 
@@ -26,11 +27,15 @@ pub(crate) fn is_cpu(device: &Device) -> bool {
     device.clone().inner() == Device::flex()
 }
 
+fn activate(x: Tensor<2>, bias: Tensor<1>, activation: Activation) -> Tensor<2> {
+    let (x, bias) = (x.into_dispatch(), bias.into_dispatch());
+    Tensor::from_dispatch(Dispatch::activate(x, bias, activation))
+}
+
 /// sin(frequency·(x + bias)) of x `[rows, width]` and a bias `[width]`.
 pub(crate) fn sine(x: Tensor<2>, bias: Tensor<1>, frequency: f64) -> Tensor<2> {
     if is_cpu(&x.device()) {
-        let output = Dispatch::sine(x.into_dispatch(), bias.into_dispatch(), frequency);
-        Tensor::from_dispatch(output)
+        activate(x, bias, Activation::Sine { frequency })
     } else {
         plain_sine(x, bias, frequency)
     }
@@ -72,7 +77,7 @@ pub(crate) fn with_gradient(x: Tensor<2>, value: f64, gradient: Tensor<2>) -> Te
 /// GELU of x `[rows, width]` + bias `[width]`.
 pub(crate) fn gelu(x: Tensor<2>, bias: Tensor<1>, kind: Gelu) -> Tensor<2> {
     if is_cpu(&x.device()) {
-        Tensor::from_dispatch(Dispatch::biased_gelu(x.into_dispatch(), bias.into_dispatch(), kind))
+        activate(x, bias, Activation::Gelu(kind))
     } else {
         plain_gelu(x, bias, kind)
     }
@@ -81,8 +86,8 @@ pub(crate) fn gelu(x: Tensor<2>, bias: Tensor<1>, kind: Gelu) -> Tensor<2> {
 fn plain_gelu(x: Tensor<2>, bias: Tensor<1>, kind: Gelu) -> Tensor<2> {
     let x = x + bias.unsqueeze();
     match kind {
-        Gelu::Exact => activation::gelu(x),
-        Gelu::Quick => x.clone() * activation::sigmoid(x * 1.702),
+        Gelu::Exact => burn_gelu(x),
+        Gelu::Quick => x.clone() * sigmoid(x * 1.702),
     }
 }
 
@@ -102,7 +107,7 @@ pub(crate) fn softmax_of_rows(x: Tensor<4>) -> Tensor<4> {
     if x.device() == Device::flex() {
         Tensor::from_dispatch(Dispatch::softmax_of_rows(x.into_dispatch()))
     } else {
-        activation::softmax(x, 3)
+        softmax(x, 3)
     }
 }
 
@@ -210,7 +215,7 @@ mod tests {
         fused.into_data().assert_approx_eq::<f32>(&plain.into_data(), Tolerance::absolute(1e-6));
 
         let x = (x * 20.0).reshape([2, 5, 70, 37]);
-        let plain = activation::softmax(x.clone(), 3);
+        let plain = softmax(x.clone(), 3);
         let fused = softmax_of_rows(x);
         fused.into_data().assert_approx_eq::<f32>(&plain.into_data(), Tolerance::absolute(1e-6));
     }

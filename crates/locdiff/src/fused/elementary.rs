@@ -7,12 +7,18 @@
 /// 1.5·2²³: adding it rounds to a whole number, which then stands in the lowest bits.
 const ROUND: f32 = 12_582_912.0;
 
-/// Runs a loop compiled for the widest instructions of this machine. All that it calls must
-/// be `#[inline(always)]`.
-#[inline(always)]
-pub(crate) fn vectorised<R>(work: impl FnOnce() -> R) -> R {
-    pulp::Arch::new().dispatch(work)
+/// Runs a loop compiled for the widest instructions of this machine. All that it calls must be
+/// `#[inline(always)]`; so must the closure itself, which this takes care of: one that isn't
+/// inlined is compiled for the oldest machine.
+macro_rules! vectorised {
+    ($loop:expr) => {
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || $loop,
+        )
+    };
 }
+pub(crate) use vectorised;
 
 /// e^x; zero below −60, where a share of a sum no longer counts: products with still smaller
 /// numbers would not be normal, and so a hundred times slower.

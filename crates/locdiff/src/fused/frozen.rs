@@ -30,16 +30,13 @@ impl FrozenOperations for Flex {
         let chunk = rows_of_chunk(width);
         let values: &mut [f32] = x.storage_mut();
         values.par_chunks_mut(chunk).zip(residual.par_chunks(chunk)).for_each(|(values, old)| {
-            vectorised(
-                #[inline(always)]
-                || {
-                    for (row, old) in values.chunks_exact_mut(width).zip(old.chunks_exact(width)) {
-                        for k in 0..width {
-                            row[k] += old[k] + bias[k];
-                        }
+            vectorised!({
+                for (row, old) in values.chunks_exact_mut(width).zip(old.chunks_exact(width)) {
+                    for k in 0..width {
+                        row[k] += old[k] + bias[k];
                     }
-                },
-            );
+                }
+            });
         });
         x
     }
@@ -49,17 +46,14 @@ impl FrozenOperations for Flex {
         let width = width_of(&x);
         let values: &mut [f32] = x.storage_mut();
         values.par_chunks_mut(rows_of_chunk(width)).for_each(|rows| {
-            vectorised(
-                #[inline(always)]
-                || {
-                    for row in rows.chunks_exact_mut(width) {
-                        let highest = lanes(row, f32::MIN, f32::max);
-                        row.iter_mut().for_each(|value| *value = exp(*value - highest));
-                        let factor = 1.0 / lanes(row, 0.0, |a, b| a + b);
-                        row.iter_mut().for_each(|value| *value *= factor);
-                    }
-                },
-            );
+            vectorised!({
+                for row in rows.chunks_exact_mut(width) {
+                    let highest = lanes(row, f32::MIN, f32::max);
+                    row.iter_mut().for_each(|value| *value = exp(*value - highest));
+                    let factor = 1.0 / lanes(row, 0.0, |a, b| a + b);
+                    row.iter_mut().for_each(|value| *value *= factor);
+                }
+            });
         });
         x
     }

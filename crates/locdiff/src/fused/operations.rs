@@ -11,7 +11,7 @@ use burn::tensor::TensorData;
 use burn_flex::FlexTensor;
 use rayon::prelude::*;
 
-use super::elementary::{sin_cos, vectorised};
+use super::elementary::vectorised;
 
 /// Numbers that one task works on.
 const CHUNK: usize = 8192;
@@ -19,9 +19,6 @@ const CHUNK: usize = 8192;
 /// The operations that the CPU does in one pass.
 #[backend_extension(Flex, Autodiff)]
 pub(crate) trait FusedOperations: Backend {
-    /// sin(frequency·(x + bias)) of x `[rows, width]`, bias `[width]`.
-    fn sine(x: FloatTensor<Self>, bias: FloatTensor<Self>, frequency: f64) -> FloatTensor<Self>;
-
     /// (1 + α) ⊙ x + ε + c of x, c `[rows, width]` and α, ε side by side
     /// `[rows, 2·width]`.
     fn modulate(
@@ -39,10 +36,6 @@ pub(crate) trait FusedOperations: Backend {
 }
 
 impl FusedOperations for Flex {
-    fn sine(x: FlexTensor, bias: FlexTensor, frequency: f64) -> FlexTensor {
-        sine(x, &bias, frequency, None)
-    }
-
     fn modulate(x: FlexTensor, modulation: FlexTensor, c: FlexTensor) -> FlexTensor {
         modulate(x, &modulation, &c)
     }
@@ -53,47 +46,6 @@ impl FusedOperations for Flex {
 }
 
 impl<C: CheckpointStrategy> FusedOperations for Autodiff<Flex, C> {
-    fn sine(x: FloatTensor<Self>, bias: FloatTensor<Self>, frequency: f64) -> FloatTensor<Self> {
-        #[derive(Debug)]
-        struct SineBackward;
-        impl Backward<Flex, 2> for SineBackward {
-            /// frequency·cos(frequency·(x + bias)).
-            type State = FlexTensor;
-
-            fn backward(
-                self,
-                ops: Ops<FlexTensor, 2>,
-                gradients: &mut Gradients,
-                _checkpointer: &mut Checkpointer,
-            ) {
-                let [x, bias] = ops.parents;
-                let gradient = gradients.consume::<Flex>(&ops.node);
-                let of_x = product(ops.state, &gradient);
-                if let Some(bias) = bias {
-                    gradients.register::<Flex>(bias.id, column_sums(&of_x));
-                }
-                if let Some(x) = x {
-                    gradients.register::<Flex>(x.id, of_x);
-                }
-            }
-        }
-        let prepared =
-            SineBackward.prepare::<C>([x.node(), bias.node()]).compute_bound().stateful();
-        match prepared {
-            OpsKind::Tracked(prepared) => {
-                let mut slopes = Vec::new();
-                let bias = bias.into_primitive();
-                let x = x.into_primitive();
-                let shape = x.shape();
-                let sines = sine(x, &bias, frequency, Some(&mut slopes));
-                prepared.finish(FlexTensor::from_data(TensorData::new(slopes, shape)), sines)
-            }
-            OpsKind::UnTracked(prepared) => {
-                prepared.finish(sine(x.into_primitive(), &bias.into_primitive(), frequency, None))
-            }
-        }
-    }
-
     fn modulate(
         x: FloatTensor<Self>,
         modulation: FloatTensor<Self>,
@@ -194,56 +146,6 @@ pub(super) fn rows_of_chunk(width: usize) -> usize {
     (CHUNK / width).max(1) * width
 }
 
-/// With the slopes, if a gradient will be asked for.
-fn sine(
-    x: FlexTensor,
-    bias: &FlexTensor,
-    frequency: f64,
-    slopes: Option<&mut Vec<f32>>,
-) -> FlexTensor {
-    let mut x = contiguous(x);
-    let width = width_of(&x);
-    let bias = bias.to_contiguous();
-    let (bias, frequency) = (slice_of(&bias), frequency as f32);
-    let values: &mut [f32] = x.storage_mut();
-    let chunk = rows_of_chunk(width);
-    match slopes {
-        None => values.par_chunks_mut(chunk).for_each(|values| {
-            vectorised(
-                #[inline(always)]
-                || {
-                    for row in values.chunks_exact_mut(width) {
-                        for (value, bias) in row.iter_mut().zip(bias) {
-                            *value = sin_cos(frequency * (*value + bias)).0;
-                        }
-                    }
-                },
-            );
-        }),
-        Some(slopes) => {
-            slopes.resize(values.len(), 0.0);
-            let slopes = slopes.par_chunks_mut(chunk);
-            values.par_chunks_mut(chunk).zip(slopes).for_each(|(values, slopes)| {
-                vectorised(
-                    #[inline(always)]
-                    || {
-                        let rows =
-                            values.chunks_exact_mut(width).zip(slopes.chunks_exact_mut(width));
-                        for (row, slopes) in rows {
-                            for ((value, slope), bias) in row.iter_mut().zip(slopes).zip(bias) {
-                                let (sine, cosine) = sin_cos(frequency * (*value + bias));
-                                *value = sine;
-                                *slope = frequency * cosine;
-                            }
-                        }
-                    },
-                );
-            });
-        }
-    }
-    x
-}
-
 fn modulate(x: FlexTensor, modulation: &FlexTensor, c: &FlexTensor) -> FlexTensor {
     let mut x = contiguous(x);
     let width = width_of(&x);
@@ -254,18 +156,15 @@ fn modulate(x: FlexTensor, modulation: &FlexTensor, c: &FlexTensor) -> FlexTenso
     let chunks =
         values.par_chunks_mut(chunk).zip(modulation.par_chunks(2 * chunk)).zip(c.par_chunks(chunk));
     chunks.for_each(|((values, modulation), c)| {
-        vectorised(
-            #[inline(always)]
-            || {
-                let rows = values.chunks_exact_mut(width).zip(modulation.chunks_exact(2 * width));
-                for ((row, modulation), c) in rows.zip(c.chunks_exact(width)) {
-                    let (scale, shift) = modulation.split_at(width);
-                    for k in 0..width {
-                        row[k] = (1.0 + scale[k]) * row[k] + shift[k] + c[k];
-                    }
+        vectorised!({
+            let rows = values.chunks_exact_mut(width).zip(modulation.chunks_exact(2 * width));
+            for ((row, modulation), c) in rows.zip(c.chunks_exact(width)) {
+                let (scale, shift) = modulation.split_at(width);
+                for k in 0..width {
+                    row[k] = (1.0 + scale[k]) * row[k] + shift[k] + c[k];
                 }
-            },
-        );
+            }
+        });
     });
     x
 }
@@ -281,19 +180,16 @@ fn modulation_gradient(x: &FlexTensor, gradient: &FlexTensor) -> FlexTensor {
         .zip(values.par_chunks(chunk))
         .zip(gradients.par_chunks(chunk));
     chunks.for_each(|((both, values), gradients)| {
-        vectorised(
-            #[inline(always)]
-            || {
-                let rows = both.chunks_exact_mut(2 * width).zip(values.chunks_exact(width));
-                for ((both, values), gradients) in rows.zip(gradients.chunks_exact(width)) {
-                    let (scale, shift) = both.split_at_mut(width);
-                    shift.copy_from_slice(gradients);
-                    for k in 0..width {
-                        scale[k] = values[k] * gradients[k];
-                    }
+        vectorised!({
+            let rows = both.chunks_exact_mut(2 * width).zip(values.chunks_exact(width));
+            for ((both, values), gradients) in rows.zip(gradients.chunks_exact(width)) {
+                let (scale, shift) = both.split_at_mut(width);
+                shift.copy_from_slice(gradients);
+                for k in 0..width {
+                    scale[k] = values[k] * gradients[k];
                 }
-            },
-        );
+            }
+        });
     });
     FlexTensor::from_data(TensorData::new(both, [values.len() / width, 2 * width]))
 }
@@ -314,17 +210,14 @@ fn scaled_by_modulation(
         .zip(modulation.par_chunks(2 * chunk))
         .zip(gradient.par_chunks(chunk));
     chunks.for_each(|((values, modulation), gradient)| {
-        vectorised(
-            #[inline(always)]
-            || {
-                let rows = values.chunks_exact_mut(width).zip(modulation.chunks_exact(2 * width));
-                for ((row, modulation), gradient) in rows.zip(gradient.chunks_exact(width)) {
-                    for k in 0..width {
-                        row[k] = (1.0 + modulation[k]) * gradient[k];
-                    }
+        vectorised!({
+            let rows = values.chunks_exact_mut(width).zip(modulation.chunks_exact(2 * width));
+            for ((row, modulation), gradient) in rows.zip(gradient.chunks_exact(width)) {
+                for k in 0..width {
+                    row[k] = (1.0 + modulation[k]) * gradient[k];
                 }
-            },
-        );
+            }
+        });
     });
     x
 }
@@ -336,10 +229,7 @@ pub(super) fn product(a: FlexTensor, b: &FlexTensor) -> FlexTensor {
     let factors = slice_of(&b);
     let values: &mut [f32] = a.storage_mut();
     values.par_chunks_mut(CHUNK).zip(factors.par_chunks(CHUNK)).for_each(|(values, factors)| {
-        vectorised(
-            #[inline(always)]
-            || values.iter_mut().zip(factors).for_each(|(value, factor)| *value *= factor),
-        );
+        vectorised!(values.iter_mut().zip(factors).for_each(|(value, factor)| *value *= factor));
     });
     a
 }
@@ -348,10 +238,7 @@ fn scaled(mut tensor: FlexTensor, factor: f32) -> FlexTensor {
     if factor != 1.0 {
         let values: &mut [f32] = tensor.storage_mut();
         values.par_chunks_mut(CHUNK).for_each(|values| {
-            vectorised(
-                #[inline(always)]
-                || values.iter_mut().for_each(|value| *value *= factor),
-            );
+            vectorised!(values.iter_mut().for_each(|value| *value *= factor));
         });
     }
     tensor
@@ -365,14 +252,11 @@ pub(super) fn column_sums(tensor: &FlexTensor) -> FlexTensor {
         .par_chunks(rows_of_chunk(width))
         .map(|rows| {
             let mut sums = vec![0.0_f32; width];
-            vectorised(
-                #[inline(always)]
-                || {
-                    for row in rows.chunks_exact(width) {
-                        sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
-                    }
-                },
-            );
+            vectorised!({
+                for row in rows.chunks_exact(width) {
+                    sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+                }
+            });
             sums
         })
         .collect();

@@ -10,7 +10,7 @@ use super::preprocessing::Preprocessing;
 #[non_exhaustive]
 pub enum InvalidPreprocessing {
     /// It isn't JSON, or a field has the wrong type.
-    #[error("preprocessor_config.json cannot be read")]
+    #[error("preprocessor_config.json cannot be read: {0}")]
     Json(#[from] serde_json::Error),
     /// It asks for something that isn't done here.
     #[error("preprocessor_config.json says {field} {found}, expected {expected}")]

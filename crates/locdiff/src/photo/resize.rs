@@ -152,14 +152,11 @@ fn resample_across(source: &View<'_>, first_row: usize, rows: usize, across: Spa
         across.taps().into_iter().map(|taps| taps.of_bytes(3 * across.source)).collect();
     for (k, output) in outputs {
         let row = source.row(first_row + k);
-        vectorised(
-            #[inline(always)]
-            || {
-                for (pixel, taps) in output.as_chunks_mut::<3>().0.iter_mut().zip(&taps) {
-                    *pixel = weighed_pixel(&row[taps.first..][..taps.weights.len()], &taps.weights);
-                }
-            },
-        );
+        vectorised!({
+            for (pixel, taps) in output.as_chunks_mut::<3>().0.iter_mut().zip(&taps) {
+                *pixel = weighed_pixel(&row[taps.first..][..taps.weights.len()], &taps.weights);
+            }
+        });
     }
     output
 }
@@ -225,16 +222,13 @@ fn resample_down(rows: &[u8], width: usize, first_row: usize, taps: &[Taps]) -> 
     let mut sums = vec![0_i32; width];
     for (output, taps) in output.chunks_exact_mut(width).zip(taps) {
         let rows = rows[(taps.first - first_row) * width..].chunks_exact(width);
-        vectorised(
-            #[inline(always)]
-            || {
-                sums.fill(1 << (WEIGHT_BITS - 1));
-                for (row, weight) in rows.zip(&taps.weights) {
-                    sums.iter_mut().zip(row).for_each(|(sum, n)| *sum += weight * i32::from(*n));
-                }
-                output.iter_mut().zip(&sums).for_each(|(to, sum)| *to = level(*sum));
-            },
-        );
+        vectorised!({
+            sums.fill(1 << (WEIGHT_BITS - 1));
+            for (row, weight) in rows.zip(&taps.weights) {
+                sums.iter_mut().zip(row).for_each(|(sum, n)| *sum += weight * i32::from(*n));
+            }
+            output.iter_mut().zip(&sums).for_each(|(to, sum)| *to = level(*sum));
+        });
     }
     output
 }

@@ -1,4 +1,4 @@
-//! GELU of x + bias in one pass, exact or by CLIP's approximation, with its gradient.
+//! A function of x + bias in one pass, with its gradient: the denoiser's sines, the encoders' GELUs.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -10,27 +10,45 @@ use burn::tensor::TensorData;
 use burn_flex::FlexTensor;
 use rayon::prelude::*;
 
-use super::elementary::{erf_and_exp, exp, vectorised};
+use super::elementary::{erf_and_exp, exp, sin_cos, vectorised};
 use super::operations::{column_sums, contiguous, product, rows_of_chunk, slice_of, width_of};
 use crate::vision_transformer::Gelu;
 
-#[backend_extension(Flex, Autodiff)]
-pub(crate) trait GeluOperation: Backend {
-    /// GELU of x `[rows, width]` + bias `[width]`.
-    fn biased_gelu(x: FloatTensor<Self>, bias: FloatTensor<Self>, kind: Gelu) -> FloatTensor<Self>;
+/// The function.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Activation {
+    /// sin(frequency·x).
+    Sine {
+        frequency: f64,
+    },
+    Gelu(Gelu),
 }
 
-impl GeluOperation for Flex {
-    fn biased_gelu(x: FlexTensor, bias: FlexTensor, kind: Gelu) -> FlexTensor {
-        gelu(x, &bias, kind, None)
+#[backend_extension(Flex, Autodiff)]
+pub(crate) trait ActivationOperation: Backend {
+    /// Of x `[rows, width]` + bias `[width]`.
+    fn activate(
+        x: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        activation: Activation,
+    ) -> FloatTensor<Self>;
+}
+
+impl ActivationOperation for Flex {
+    fn activate(x: FlexTensor, bias: FlexTensor, activation: Activation) -> FlexTensor {
+        activate(x, &bias, activation, None)
     }
 }
 
-impl<C: CheckpointStrategy> GeluOperation for Autodiff<Flex, C> {
-    fn biased_gelu(x: FloatTensor<Self>, bias: FloatTensor<Self>, kind: Gelu) -> FloatTensor<Self> {
+impl<C: CheckpointStrategy> ActivationOperation for Autodiff<Flex, C> {
+    fn activate(
+        x: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        activation: Activation,
+    ) -> FloatTensor<Self> {
         #[derive(Debug)]
-        struct GeluBackward;
-        impl Backward<Flex, 2> for GeluBackward {
+        struct ActivationBackward;
+        impl Backward<Flex, 2> for ActivationBackward {
             /// The slopes at x + bias.
             type State = FlexTensor;
 
@@ -51,25 +69,46 @@ impl<C: CheckpointStrategy> GeluOperation for Autodiff<Flex, C> {
                 }
             }
         }
-        match GeluBackward.prepare::<C>([x.node(), bias.node()]).compute_bound().stateful() {
+        let nodes = [x.node(), bias.node()];
+        match ActivationBackward.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prepared) => {
                 let x = x.into_primitive();
                 let shape = x.shape();
                 let mut slopes = Vec::new();
-                let output = gelu(x, &bias.into_primitive(), kind, Some(&mut slopes));
+                let output = activate(x, &bias.into_primitive(), activation, Some(&mut slopes));
                 prepared.finish(FlexTensor::from_data(TensorData::new(slopes, shape)), output)
             }
             OpsKind::UnTracked(prepared) => {
-                prepared.finish(gelu(x.into_primitive(), &bias.into_primitive(), kind, None))
+                let (x, bias) = (x.into_primitive(), bias.into_primitive());
+                prepared.finish(activate(x, &bias, activation, None))
             }
         }
     }
 }
 
-fn gelu(x: FlexTensor, bias: &FlexTensor, kind: Gelu, slopes: Option<&mut Vec<f32>>) -> FlexTensor {
-    match kind {
-        Gelu::Exact => apply(x, bias, slopes, exact),
-        Gelu::Quick => apply(x, bias, slopes, quick),
+/// With the slopes, if a gradient will be asked for.
+fn activate(
+    x: FlexTensor,
+    bias: &FlexTensor,
+    activation: Activation,
+    slopes: Option<&mut Vec<f32>>,
+) -> FlexTensor {
+    match activation {
+        Activation::Sine { frequency } => {
+            let frequency = frequency as f32;
+            apply(
+                x,
+                bias,
+                slopes,
+                #[inline(always)]
+                move |x| {
+                    let (sine, cosine) = sin_cos(frequency * x);
+                    (sine, frequency * cosine)
+                },
+            )
+        }
+        Activation::Gelu(Gelu::Exact) => apply(x, bias, slopes, exact),
+        Activation::Gelu(Gelu::Quick) => apply(x, bias, slopes, quick),
     }
 }
 
@@ -104,33 +143,26 @@ fn apply(
     let chunk = rows_of_chunk(width);
     match slopes {
         None => values.par_chunks_mut(chunk).for_each(|values| {
-            vectorised(
-                #[inline(always)]
-                || {
-                    for row in values.chunks_exact_mut(width) {
-                        for (value, bias) in row.iter_mut().zip(bias) {
-                            *value = function(*value + bias).0;
-                        }
+            vectorised!({
+                for row in values.chunks_exact_mut(width) {
+                    for (value, bias) in row.iter_mut().zip(bias) {
+                        *value = function(*value + bias).0;
                     }
-                },
-            );
+                }
+            });
         }),
         Some(slopes) => {
             slopes.resize(values.len(), 0.0);
             let chunks = values.par_chunks_mut(chunk).zip(slopes.par_chunks_mut(chunk));
             chunks.for_each(|(values, slopes)| {
-                vectorised(
-                    #[inline(always)]
-                    || {
-                        let rows =
-                            values.chunks_exact_mut(width).zip(slopes.chunks_exact_mut(width));
-                        for (row, slopes) in rows {
-                            for ((value, slope), bias) in row.iter_mut().zip(slopes).zip(bias) {
-                                (*value, *slope) = function(*value + bias);
-                            }
+                vectorised!({
+                    let rows = values.chunks_exact_mut(width).zip(slopes.chunks_exact_mut(width));
+                    for (row, slopes) in rows {
+                        for ((value, slope), bias) in row.iter_mut().zip(slopes).zip(bias) {
+                            (*value, *slope) = function(*value + bias);
                         }
-                    },
-                );
+                    }
+                });
             });
         }
     }
