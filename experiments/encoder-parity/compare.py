@@ -8,35 +8,14 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "encoder-speed"))
 import torch
-from PIL import Image, ImageOps
+from PIL import Image
 import models
 import transformers
+from pictures import pictures
 
 program = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", "target")) / "release/encoders"
 quick = "--quick" in sys.argv
 models.folder.mkdir(parents=True, exist_ok=True)
-data = pathlib.Path(os.environ.get("LOCDIFF_DATA") or sys.exit("set LOCDIFF_DATA to the data folder, for its photographs"))
-
-
-def pictures():
-    """Fifteen photographs from orbit and five variations, without losses, so that no decoder's rounding comes in."""
-    folder = models.folder / "pictures"
-    folder.mkdir(exist_ok=True)
-    originals = sorted(path for path in (data / "astronaut").iterdir() if path.suffix.lower() in (".jpg", ".jpeg", ".png"))
-    paths = []
-    for number in range(20):
-        path = folder / f"{number:02}.png"
-        if not path.exists():
-            picture = Image.open(originals[number % len(originals)]).convert("RGB")
-            if number >= len(originals):
-                # Wide, tall, tiny, mirrored, grey.
-                picture = [
-                    lambda p: p.crop((0, 200, 1024, 700)), lambda p: p.crop((300, 0, 700, 1024)), lambda p: p.resize((150, 190)),
-                    ImageOps.mirror, lambda p: p.convert("L").convert("RGB"),
-                ][number - len(originals)](picture)
-            picture.save(path)
-        paths.append(path)
-    return paths
 
 
 def ours(*arguments):

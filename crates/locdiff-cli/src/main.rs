@@ -1,8 +1,10 @@
 //! The `locdiff` program: arguments, printing, exit codes. One file per command.
 //!
-//! Data goes to stdout, everything else to stderr. Exit code 0: done; 1: failed; 2: the
-//! command line made no sense.
+//! Data goes to stdout, everything else to stderr. Exit code 0: done; 1: failed, or in part; 2: the
+//! command line made no sense; 3: no model for this picture is installed.
 
+#[cfg(feature = "models")]
+mod doctor;
 #[cfg(feature = "models")]
 mod embed;
 #[cfg(feature = "models")]
@@ -13,10 +15,14 @@ mod interruption;
 mod memory;
 #[cfg(feature = "models")]
 mod model;
+mod outlines;
+#[cfg(feature = "models")]
+mod predict;
 mod progress;
 mod sphere;
 #[cfg(feature = "models")]
 mod train;
+mod whole_file;
 
 use std::ffi::OsString;
 use std::io;
@@ -34,6 +40,9 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Say what is installed, what is missing and how to get it, and test it.
+    #[cfg(feature = "models")]
+    Doctor(doctor::Arguments),
     /// Turn images into embeddings for training.
     #[cfg(feature = "models")]
     Embed(embed::Arguments),
@@ -41,6 +50,9 @@ enum Command {
     #[cfg(feature = "models")]
     #[command(subcommand)]
     Model(model::Command),
+    /// Say where pictures were taken.
+    #[cfg(feature = "models")]
+    Predict(predict::Arguments),
     /// Places as spherical-harmonic coefficients, and back.
     #[command(subcommand)]
     Sphere(sphere::Command),
@@ -52,17 +64,22 @@ enum Command {
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("LOCDIFF_BUILD"), ")");
 
 fn main() -> ExitCode {
+    let done = |()| ExitCode::SUCCESS;
     let result = match Arguments::parse_from(arguments()).command {
         #[cfg(feature = "models")]
-        Command::Embed(arguments) => embed::run(arguments),
+        Command::Doctor(arguments) => doctor::run(arguments),
         #[cfg(feature = "models")]
-        Command::Model(command) => model::run(command),
-        Command::Sphere(command) => sphere::run(command),
+        Command::Embed(arguments) => embed::run(arguments).map(done),
         #[cfg(feature = "models")]
-        Command::Train(arguments) => train::run(arguments),
+        Command::Model(command) => model::run(command).map(done),
+        #[cfg(feature = "models")]
+        Command::Predict(arguments) => predict::run(arguments),
+        Command::Sphere(command) => sphere::run(command).map(done),
+        #[cfg(feature = "models")]
+        Command::Train(arguments) => train::run(arguments).map(done),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         // Whoever read our output has seen enough, as `head` does.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

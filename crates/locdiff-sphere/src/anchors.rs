@@ -2,7 +2,7 @@
 
 use rand::{Rng, RngExt};
 
-use crate::{LatLon, UnitVector};
+use crate::LatLon;
 
 /// Points for the paper's decoders and losses.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,37 +58,4 @@ pub fn uniform_place(rng: &mut impl Rng) -> LatLon {
 fn place_at(height: f64, longitude: f64) -> LatLon {
     LatLon::new(height.asin().to_degrees().clamp(-90.0, 90.0), longitude)
         .expect("arcsine in degrees is a latitude")
-}
-
-/// Finds the points within a distance of a place: sorted by latitude, so that a query
-/// looks at one band only.
-#[derive(Debug)]
-pub(crate) struct NearIndex {
-    /// Latitude, unit vector and original number of each point, by ascending latitude.
-    sorted: Vec<(f64, UnitVector, usize)>,
-}
-
-impl NearIndex {
-    pub(crate) fn new(places: &[LatLon]) -> NearIndex {
-        let points = places.iter().enumerate();
-        let mut sorted: Vec<_> = points
-            .map(|(number, &place)| (place.latitude(), UnitVector::from(place), number))
-            .collect();
-        sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
-        NearIndex { sorted }
-    }
-
-    /// The numbers of the points closer to `place` than `angle` (radians, strictly).
-    pub(crate) fn within(&self, place: LatLon, angle: f64) -> impl Iterator<Item = usize> {
-        let centre = UnitVector::from(place);
-        let margin = angle.to_degrees() * (1.0 + 1e-12);
-        let first = self.sorted.partition_point(|point| point.0 < place.latitude() - margin);
-        // Most points of the band are far away, which the cosine tells cheaply.
-        let far = angle.min(std::f64::consts::PI).cos() - 1e-9;
-        self.sorted[first..]
-            .iter()
-            .take_while(move |point| point.0 <= place.latitude() + margin)
-            .filter(move |point| point.1.dot(centre) > far && point.1.angle_to(centre) < angle)
-            .map(|point| point.2)
-    }
 }

@@ -7,6 +7,7 @@
 
 mod combined;
 mod functions;
+mod kernel_sums;
 mod points;
 mod restriction;
 
@@ -221,11 +222,14 @@ impl Density {
             Density::Linear(density) => density.mesh.clone(),
             Density::Product(density) => density.mesh.clone(),
             Density::Restriction(density) => density.mesh.clone(),
-            Density::PointMasses(_) | Density::Mixture(_) => {
-                Arc::new(Mesh::build(self).expect("a density is somewhere positive"))
-            }
+            Density::PointMasses(density) => density.mesh.get_or_init(|| self.built_mesh()).clone(),
+            Density::Mixture(_) => self.built_mesh(),
         };
         Survey::new(self, mesh)
+    }
+
+    fn built_mesh(&self) -> Arc<Mesh> {
+        Arc::new(Mesh::build(self).expect("a density is somewhere positive"))
     }
 
     /// Whether the density may be positive at a place.

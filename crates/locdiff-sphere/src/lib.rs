@@ -27,6 +27,7 @@ mod grid;
 mod legendre;
 mod legendre_stage;
 mod mesh;
+mod near_index;
 mod paper_decoders;
 mod place;
 mod polygons;

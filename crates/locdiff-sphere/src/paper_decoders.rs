@@ -6,7 +6,7 @@
 //! expectation stays a sum over anchors: on a grid, exp F wants more than the grid of F.
 //! Kept to compare with; [`Decoder`] is exact and far cheaper.
 
-use crate::anchors::NearIndex;
+use crate::near_index::NearIndex;
 use crate::{Anchors, Basis, Coefficients, Decoder, EARTH_RADIUS_KM, LatLon};
 
 /// The paper's decoders over a fixed set of anchors.

@@ -3,6 +3,7 @@
 mod basins;
 mod decisions;
 mod patch;
+mod radii;
 mod region;
 mod samples;
 
@@ -173,6 +174,20 @@ impl<'a> Survey<'a> {
             .sum();
         let area = 4.0 * std::f64::consts::PI * (0.5 * radius).sin().powi(2);
         (sum / COUNT as f64 * area).min(1.0)
+    }
+
+    /// Hears the probability that each point of the cells stands for, for histograms and small maps.
+    pub fn for_each_mass(&self, mut hear: impl FnMut(LatLon, f64)) {
+        let points = Rule::get().points;
+        for leaf in self.leaves_with_mass() {
+            for (k, mass) in self.node_masses(leaf).into_iter().flatten().enumerate() {
+                if mass > 0.0 {
+                    let (i, j) = (k / POINTS, k % POINTS);
+                    let (theta, phi) = self.mesh.tiling.point(leaf.id, points[i], points[j]);
+                    hear(place_at(theta, phi), mass);
+                }
+            }
+        }
     }
 
     /// The mean of a function of colatitude, longitude (radians) and log-density.

@@ -14,9 +14,11 @@
 //! Tested against PyTorch running the same weights: `parity/geoclip`.
 
 mod directory;
+mod embedded_places;
 mod error;
 mod image_head;
 mod location_encoder;
+mod locator;
 mod named_tensors;
 #[cfg(test)]
 mod tests;
@@ -26,9 +28,11 @@ use burn::tensor::{Device, Tensor};
 use locdiff_sphere::LatLon;
 
 pub use directory::Existing;
+pub use embedded_places::EmbeddedPlaces;
 pub use error::GeoClipError;
 pub use image_head::ImageHead;
 pub use location_encoder::LocationEncoder;
+pub use locator::{GeoClipLocator, GeoClipOptions};
 use named_tensors::{NamedTensors, NamedValues};
 
 /// GeoCLIP without its image backbone.

@@ -1,14 +1,20 @@
-//! `locdiff model import`: weights of others in, a model directory out.
+//! `locdiff model import`: files that are already here become models.
 
+use std::fs;
 use std::io::{Write, stderr, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::{Context, bail, ensure};
 use burn::tensor::Device;
 use clap::{Args, Subcommand};
-use locdiff::{Existing, GeoClip, GeoClipError};
+use locdiff::{
+    Existing, GeoClip, GeoClipError, ImageEncoder, ModelHome, record_published_geoclip,
+    test_encoder,
+};
 use serde::Serialize;
+use serde_json::json;
 
-use super::default_directory;
+use super::SELF_TEST;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -16,11 +22,16 @@ pub(crate) enum Command {
     ///
     /// Get the wheel with `pip download geoclip==1.3.0 --no-deps`. Its files are checked against
     /// known checksums, and no Python in it is run.
-    Geoclip(Arguments),
+    Geoclip(GeoclipArguments),
+    /// An image encoder in Hugging Face layout, from a directory.
+    ///
+    /// config.json, preprocessor_config.json (if there is one) and model.safetensors or pytorch_model.bin are
+    /// copied. `locdiff model import encoder clip-vit-l-14 DIRECTORY` completes GeoCLIP without the hub.
+    Encoder(EncoderArguments),
 }
 
 #[derive(Args)]
-pub(crate) struct Arguments {
+pub(crate) struct GeoclipArguments {
     /// The wheel, geoclip-1.3.0-py3-none-any.whl
     wheel: PathBuf,
     /// The model directory to write [default: $LOCDIFF_HOME/models/geoclip, or the same below
@@ -28,6 +39,20 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Replace the model that is there
+    #[arg(long)]
+    force: bool,
+    /// Say on stdout, as JSON, what was imported
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct EncoderArguments {
+    /// What it is called from now on, for example clip-vit-l-14
+    name: String,
+    /// The directory that holds it
+    directory: PathBuf,
+    /// Replace the encoder that is there
     #[arg(long)]
     force: bool,
     /// Say on stdout, as JSON, what was imported
@@ -46,14 +71,19 @@ struct Imported {
     gallery_places: usize,
 }
 
-pub(crate) fn run(Command::Geoclip(arguments): Command) -> anyhow::Result<()> {
-    let directory = arguments.output.map_or_else(|| default_directory("geoclip"), Ok)?;
-    let existing = if arguments.force { Existing::Replace } else { Existing::Keep };
-    let geoclip = GeoClip::import(&arguments.wheel, &Device::flex())?;
-    geoclip.save(&directory, existing).map_err(|error| match error {
-        GeoClipError::Exists(_) => anyhow::anyhow!("{error}: replace it with --force"),
-        error => error.into(),
-    })?;
+pub(crate) fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Geoclip(arguments) => import_geoclip(arguments),
+        Command::Encoder(arguments) => import_encoder(&arguments),
+    }
+}
+
+fn import_geoclip(arguments: GeoclipArguments) -> anyhow::Result<()> {
+    let directory = match arguments.output {
+        Some(directory) => directory,
+        None => ModelHome::from_env()?.model("geoclip"),
+    };
+    let geoclip = install_geoclip(&arguments.wheel, &directory, arguments.force)?;
     writeln!(stderr(), "GeoCLIP is in {}", directory.display())?;
     if arguments.json {
         let imported = Imported {
@@ -66,6 +96,78 @@ pub(crate) fn run(Command::Geoclip(arguments): Command) -> anyhow::Result<()> {
             gallery_places: geoclip.gallery.len(),
         };
         writeln!(stdout(), "{}", serde_json::to_string(&imported)?)?;
+    }
+    Ok(())
+}
+
+/// From the wheel into a model directory, with the numbers that it must give.
+pub(super) fn install_geoclip(
+    wheel: &Path,
+    directory: &Path,
+    force: bool,
+) -> anyhow::Result<GeoClip> {
+    let existing = if force { Existing::Replace } else { Existing::Keep };
+    let geoclip = GeoClip::import(wheel, &Device::flex())?;
+    geoclip.save(directory, existing).map_err(|error| match error {
+        GeoClipError::Exists(_) => anyhow::anyhow!("{error}: replace it with --force"),
+        error => error.into(),
+    })?;
+    record_published_geoclip(&directory.join(SELF_TEST))?;
+    Ok(geoclip)
+}
+
+fn import_encoder(arguments: &EncoderArguments) -> anyhow::Result<()> {
+    let EncoderArguments { name, directory: from, force, json } = arguments;
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    ensure!(
+        name.chars().all(plain) && !name.starts_with('.') && name != "geoclip",
+        "`{name}` can't be an encoder's name: letters, digits and hyphens make one"
+    );
+    ensure!(from.is_dir(), "{} is not a directory", from.display());
+    // Opened first: what can't be used isn't copied.
+    let encoder = ImageEncoder::open(from, &Device::flex())?;
+    let to = ModelHome::from_env()?.model(name);
+    if to.exists() {
+        ensure!(*force, "{} exists already: replace it with --force", to.display());
+        ensure!(
+            to.join("config.json").is_file(),
+            "{} is not an encoder's directory: it is left as it is",
+            to.display()
+        );
+    }
+    let parent = to.parent().context("a model lives in a directory")?;
+    fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+    let unfinished = tempfile::tempdir_in(parent)?;
+    let mut copied = Vec::new();
+    for names in [
+        &["config.json"][..],
+        &["preprocessor_config.json"],
+        &["model.safetensors", "pytorch_model.bin"],
+    ] {
+        let Some(file) = names.iter().find(|file| from.join(file).is_file()) else { continue };
+        let (source, target) = (from.join(file), unfinished.path().join(file));
+        fs::copy(&source, &target).with_context(|| format!("cannot copy {}", source.display()))?;
+        copied.push(*file);
+    }
+    if copied.is_empty() {
+        bail!("{} holds no encoder", from.display());
+    }
+    test_encoder(&encoder, &unfinished.path().join(SELF_TEST))?;
+    if to.exists() {
+        fs::remove_dir_all(&to).with_context(|| format!("cannot remove {}", to.display()))?;
+    }
+    let unfinished = unfinished.keep();
+    fs::rename(&unfinished, &to).with_context(|| format!("cannot make {}", to.display()))?;
+    writeln!(stderr(), "{name} is in {}", to.display())?;
+    if *json {
+        let imported = json!({
+            "encoder": name,
+            "directory": to,
+            "identity": encoder.identity(),
+            "embedding_width": encoder.width(),
+            "files": copied,
+        });
+        writeln!(stdout(), "{imported}")?;
     }
     Ok(())
 }

@@ -4,22 +4,24 @@
 mod fetch;
 mod import;
 
-use std::env;
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Subcommand;
+use locdiff::{ImageEncoder, ModelHome};
+
+/// What a model must give, beside its weights.
+pub(crate) const SELF_TEST: &str = "self-test.json";
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Get an image encoder from the Hugging Face hub.
+    /// Get a model: GeoCLIP, or an image encoder from the Hugging Face hub.
     ///
-    /// Files go into the cache that Python's huggingface_hub uses too. HF_HOME, HF_ENDPOINT,
+    /// GeoCLIP's own part comes by `pip download` from the package index, all else from the hub. Files go into the cache that Python's huggingface_hub uses too. HF_HOME, HF_ENDPOINT,
     /// HF_TOKEN and HF_HUB_OFFLINE are honoured. Nothing else in this program uses the network, but for data
     /// sets at s3:// addresses.
     #[cfg(feature = "hub")]
     Fetch(fetch::Arguments),
-    /// Turn a model published elsewhere into a model directory.
+    /// Install files that are already on this machine.
     #[command(subcommand)]
     Import(import::Command),
 }
@@ -32,18 +34,14 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     }
 }
 
-/// Where the model `name` lives unless the user says otherwise: below `LOCDIFF_HOME`, or else in
-/// the user's data directory by the XDG convention.
-fn default_directory(name: &str) -> anyhow::Result<PathBuf> {
-    let variable = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let home = variable("LOCDIFF_HOME")
-        // A relative path there is invalid, the convention says, and to be ignored.
-        .or_else(|| {
-            variable("XDG_DATA_HOME")
-                .filter(|path| path.is_absolute())
-                .map(|path| path.join("locdiff"))
-        })
-        .or_else(|| env::home_dir().map(|home| home.join(".local/share/locdiff")))
-        .context("there is no home directory: name a place with --output or LOCDIFF_HOME")?;
-    Ok(home.join("models").join(name))
+/// Where the numbers are kept that an encoder must give: beside it, or, if it is in the hub's cache, in
+/// ours.
+pub(crate) fn self_test_record(home: &ModelHome, name: &str, encoder: &ImageEncoder) -> PathBuf {
+    let imported = home.model(name);
+    if imported.join("config.json").is_file() {
+        return imported.join(SELF_TEST);
+    }
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let identity: String = encoder.identity().chars().map(plain).collect();
+    home.directory().join("self-tests").join(format!("{identity}.json"))
 }

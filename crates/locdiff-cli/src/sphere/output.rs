@@ -1,15 +1,15 @@
 //! Writing rows as text, JSON lines or .npy, to stdout or a file.
 
-use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use clap::Args;
 use npyz::WriterBuilder;
 use serde::Serialize;
 
 use super::Format;
+use crate::whole_file::Unfinished;
 
 #[derive(Args)]
 pub(crate) struct OutputArguments {
@@ -30,42 +30,6 @@ pub(crate) struct Output {
     /// A file is written under another name and renamed at the end: whoever finds it finds
     /// it complete, and it may have been the input.
     unfinished: Option<Unfinished>,
-}
-
-struct Unfinished {
-    temporary: PathBuf,
-    path: PathBuf,
-}
-
-impl Unfinished {
-    fn create(path: &Path) -> anyhow::Result<(File, Unfinished)> {
-        let mut temporary = path.to_owned().into_os_string();
-        temporary.push(".partial");
-        let temporary = PathBuf::from(temporary);
-        let file = File::create(&temporary);
-        let file = file.with_context(|| format!("cannot create {}", temporary.display()))?;
-        Ok((file, Unfinished { temporary, path: path.to_owned() }))
-    }
-
-    fn finish(&self) -> anyhow::Result<()> {
-        let Unfinished { temporary, path } = self;
-        std::fs::rename(temporary, path)
-            .with_context(|| format!("cannot rename {} to {}", temporary.display(), path.display()))
-    }
-}
-
-/// Writes a whole file, or nothing.
-pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let (mut file, unfinished) = Unfinished::create(path)?;
-    file.write_all(bytes).with_context(|| format!("cannot write {}", path.display()))?;
-    unfinished.finish()
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        // After the renaming there is nothing left to remove.
-        let _ = std::fs::remove_file(&self.temporary);
-    }
 }
 
 impl Output {

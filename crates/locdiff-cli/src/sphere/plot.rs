@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
-use locdiff_map::{LineStyle, Map, Marker, Outline, Projection, Scale, Theme};
-use locdiff_sphere::{
-    Basis, Coefficients, Density, Integrator, LatLon, Mode, MultiPolygon, UnitVector,
-};
+use locdiff_map::{LineStyle, Map, Marker, Projection, Scale, Theme};
+use locdiff_sphere::{Basis, Coefficients, Density, Integrator, LatLon, Mode, UnitVector};
 
-use super::{input, output};
+use super::input;
+use crate::outlines::outline;
+use crate::whole_file::write_file;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -135,7 +135,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     let picture = map.draw();
     let bytes = if as_svg { picture.svg().into_bytes() } else { picture.png() };
-    output::write_file(Path::new(&arguments.output), &bytes)
+    write_file(Path::new(&arguments.output), &bytes)
 }
 
 /// The middle of the marked places, or the first if they have none.
@@ -143,18 +143,6 @@ fn middle(modes: &[Mode]) -> LatLon {
     let vectors = modes.iter().map(|mode| UnitVector::from(mode.place).to_array());
     let sum = vectors.fold([0.0; 3], |sum, v| std::array::from_fn(|axis| sum[axis] + v[axis]));
     UnitVector::from_direction(sum).map_or(modes[0].place, LatLon::from)
-}
-
-fn outline(polygons: &MultiPolygon) -> anyhow::Result<Outline> {
-    let rings: Result<Vec<Vec<LatLon>>, _> = polygons
-        .coordinates()
-        .iter()
-        .flatten()
-        .map(|ring| {
-            ring.iter().map(|[longitude, latitude]| LatLon::new(*latitude, *longitude)).collect()
-        })
-        .collect();
-    Ok(Outline::new(rings?))
 }
 
 /// The encodings of the places, or the row of the file.

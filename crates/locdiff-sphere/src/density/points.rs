@@ -6,12 +6,13 @@
 //! place far from every point is improbable (16 nats), not impossible, and not absurdly so.
 
 use std::f64::consts::{PI, TAU};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use super::kernel_sums::KernelSums;
 use super::{Density, InvalidDensity, log_shares, log_sum_exp};
-use crate::anchors::NearIndex;
-use crate::cells::{CellId, Rule, Tiling, unit_vector};
-use crate::mesh::{Sheet, Sheets};
+use crate::cells::{CellId, POINTS, Rule, Tiling, unit_vector};
+use crate::mesh::{Mesh, Sheet, Sheets};
+use crate::near_index::NearIndex;
 use crate::{EARTH_RADIUS_KM, LatLon, UNIFORM_NLL_NATS, UnitVector};
 
 /// The part that is spread over the whole Earth.
@@ -23,7 +24,11 @@ const FINE_WIDTHS: f64 = 4.3;
 /// Cells of so many widths resolve the kernel.
 const CELL_WIDTHS: f64 = 4.0;
 /// Points that hold less than this part of the mass, all together, don't ask for fine cells.
-const NEGLIGIBLE_MASS: f64 = 1e-5;
+const NEGLIGIBLE_MASS: f64 = 2e-4;
+/// Points farther from a cell than so many widths are looked at only if they could matter there.
+const NEAR_WIDTHS: f64 = 5.0;
+/// What they may add to the density without mattering, as a part of it.
+const NEGLIGIBLE_PART: f64 = 2e-5;
 
 /// A von Mises-Fisher kernel: the normal distribution of the sphere.
 ///
@@ -147,6 +152,7 @@ impl PointMasses {
             vectors,
             points: self,
             kernel,
+            mesh: OnceLock::new(),
         })
     }
 }
@@ -161,6 +167,8 @@ pub struct SpreadPoints {
     /// The points that hold nearly all of the mass, and their weights.
     heavy: Arc<NearIndex>,
     heavy_weights: Arc<[f64]>,
+    /// Built when it is first asked for.
+    pub(super) mesh: OnceLock<Arc<Mesh>>,
 }
 
 impl SpreadPoints {
@@ -223,14 +231,38 @@ impl Sheets for PointSheets<'_> {
     }
 
     fn sheet(&mut self, id: CellId) -> Sheet {
-        let middle = LatLon::from(self.tiling.middle(id));
-        let reach = self.tiling.reach(id) + REACH_WIDTHS * self.points.kernel.width();
-        let near: Vec<usize> = self.points.index.within(middle, reach).collect();
-        let points = Rule::get().points;
-        let value = |i: usize, j: usize| {
-            let (theta, phi) = self.tiling.point(id, points[i], points[j]);
-            self.points.log_sum(unit_vector(theta, phi).to_array(), &near)
+        let SpreadPoints { kernel, index, vectors, points, .. } = self.points;
+        let (middle, cell_reach) = (self.tiling.middle(id), self.tiling.reach(id));
+        let width = kernel.width();
+        let places = Rule::get().points;
+        let here = |k: usize| {
+            let (theta, phi) = self.tiling.point(id, places[k / POINTS], places[k % POINTS]);
+            unit_vector(theta, phi).to_array()
         };
-        Sheet::open(std::array::from_fn(|i| std::array::from_fn(|j| value(i, j))))
+        let mut sums =
+            KernelSums::new(middle.to_array(), kernel.concentration(), std::array::from_fn(here));
+        // Everything in units of the kernel's peak.
+        let mut far: Vec<usize> = Vec::new();
+        let mut bound = 0.0;
+        for number in index.within(LatLon::from(middle), cell_reach + REACH_WIDTHS * width) {
+            let squared_chord: f64 =
+                (0..3).map(|axis| (vectors[number][axis] - middle.to_array()[axis]).powi(2)).sum();
+            let gap_widths = (squared_chord.sqrt() - cell_reach) / width;
+            if gap_widths < NEAR_WIDTHS {
+                sums.push(vectors[number], points.log_weights[number]);
+            } else {
+                far.push(number);
+                bound += (points.log_weights[number] - 0.5 * gap_widths * gap_widths).exp();
+            }
+        }
+        let background = (BACKGROUND.ln() - UNIFORM_NLL_NATS - kernel.log_peak()).exp();
+        let share = 1.0 - BACKGROUND;
+        let least = sums.take().iter().copied().fold(f64::INFINITY, f64::min);
+        if bound > NEGLIGIBLE_PART * (share * least + background) {
+            far.iter().for_each(|number| sums.push(vectors[*number], points.log_weights[*number]));
+        }
+        let value = |sum: f64| (share * sum + background).ln() + kernel.log_peak();
+        let sums = sums.take();
+        Sheet::open(std::array::from_fn(|i| std::array::from_fn(|j| value(sums[POINTS * i + j]))))
     }
 }

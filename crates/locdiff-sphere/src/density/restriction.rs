@@ -8,8 +8,9 @@ use crate::cells::{CellId, Tiling};
 use crate::mesh::{Coverage, Mesh, Sheet, Sheets, Surface};
 use crate::{EARTH_RADIUS_KM, LatLon};
 
-/// What a cell around a narrow part of the area counts for when cells run out.
-const NARROW_WEIGHT: f64 = 1e-3;
+/// An island of the area isn't worth fine cells if all around it there is less probability than this: there are
+/// thousands of islands, and most densities are elsewhere.
+const NEGLIGIBLE_MASS: f64 = 1e-7;
 
 /// A density restricted to an area and renormalised there.
 #[derive(Debug, Clone)]
@@ -99,6 +100,13 @@ struct RestrictedSheets<'a> {
     tiling: Tiling,
 }
 
+impl RestrictedSheets<'_> {
+    /// What a cell holds of the whole density, if that were everywhere as high as at its highest.
+    fn mass_at_most(&mut self, id: CellId) -> f64 {
+        self.tiling.area(id) * self.whole.sheet(id).summit.exp()
+    }
+}
+
 impl Sheets for RestrictedSheets<'_> {
     fn must_split(&mut self, id: CellId) -> Option<f64> {
         let rectangle = self.tiling.rectangle(id);
@@ -109,8 +117,12 @@ impl Sheets for RestrictedSheets<'_> {
                 // Cells as wide as the area, or as an island of it, could miss it.
                 let width_km = self.tiling.width(id.level) * EARTH_RADIUS_KM;
                 let narrow = width_km > 0.5 * self.area.narrowest_km(&rectangle);
-                // How much is at stake isn't known; islands are few.
-                if narrow { Some(NARROW_WEIGHT) } else { self.whole.must_split(id) }
+                let asked = self.whole.must_split(id);
+                if !narrow {
+                    return asked;
+                }
+                let at_stake = asked.unwrap_or(0.0) + self.mass_at_most(id);
+                (at_stake > NEGLIGIBLE_MASS).then_some(at_stake.min(1.0))
             }
         }
     }

@@ -1,0 +1,215 @@
+//! `locdiff doctor`: what is installed, what is missing, how to get it, and whether it works.
+
+use std::io::{Write, stdout};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use burn::tensor::Device;
+use clap::Args;
+use locdiff::{
+    GeoClip, GeoClipLocator, ImageEncoder, ModelHome, SelfTest, SelfTestFailed, test_encoder,
+    test_geoclip,
+};
+use serde_json::json;
+
+use crate::model::{SELF_TEST, self_test_record};
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// One JSON object on stdout
+    #[arg(long)]
+    json: bool,
+    /// Only look; don't run the models
+    #[arg(long)]
+    no_tests: bool,
+}
+
+/// Encoders by short name, as far as this program can find any by name.
+#[cfg(feature = "hub")]
+fn known_encoders() -> Vec<&'static str> {
+    locdiff::hub::Encoder::known().iter().map(locdiff::hub::Encoder::name).collect()
+}
+
+#[cfg(not(feature = "hub"))]
+fn known_encoders() -> Vec<&'static str> {
+    vec!["clip-vit-l-14"]
+}
+
+struct Finding {
+    name: &'static str,
+    state: State,
+    /// Where it is, or what is missing.
+    detail: String,
+    /// What to do, if anything.
+    remedy: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Works,
+    /// There, not tried.
+    Installed,
+    Missing,
+    Broken,
+}
+
+impl State {
+    fn word(self) -> &'static str {
+        match self {
+            State::Works => "works",
+            State::Installed => "installed",
+            State::Missing => "not installed",
+            State::Broken => "BROKEN",
+        }
+    }
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let home = ModelHome::from_env()?;
+    let mut findings = vec![geoclip(&home, &arguments)];
+    findings.extend(known_encoders().into_iter().map(|name| encoder(name, &home, &arguments)));
+    let broken = findings.iter().any(|finding| finding.state == State::Broken);
+    if arguments.json {
+        let models: Vec<_> = findings
+            .iter()
+            .map(|Finding { name, state, detail, remedy }| {
+                json!({ "name": name, "state": state.word(), "detail": detail, "remedy": remedy })
+            })
+            .collect();
+        let report = json!({
+            "version": crate::VERSION,
+            "home": home.directory(),
+            "threads": rayon::current_num_threads(),
+            "features": features(),
+            "models": models,
+        });
+        writeln!(stdout(), "{report}")?;
+    } else {
+        print(&home, &findings)?;
+    }
+    Ok(ExitCode::from(u8::from(broken)))
+}
+
+fn print(home: &ModelHome, findings: &[Finding]) -> anyhow::Result<()> {
+    let mut out = stdout().lock();
+    writeln!(out, "locdiff {}", crate::VERSION)?;
+    writeln!(
+        out,
+        "  {} threads; built with: {}",
+        rayon::current_num_threads(),
+        features().join(", ")
+    )?;
+    writeln!(out, "  models live in {}", home.directory().display())?;
+    writeln!(out)?;
+    let (missing, there): (Vec<_>, Vec<_>) = findings
+        .iter()
+        .partition(|finding| finding.state == State::Missing && finding.name != "geoclip");
+    for Finding { name, state, detail, remedy } in there {
+        writeln!(out, "{name}: {}. {detail}", state.word())?;
+        if let Some(remedy) = remedy {
+            writeln!(out, "  {remedy}")?;
+        }
+    }
+    if !missing.is_empty() {
+        let names: Vec<&str> = missing.iter().map(|finding| finding.name).collect();
+        writeln!(out)?;
+        writeln!(out, "Encoders that are not installed, and needed only by those who name them:")?;
+        writeln!(out, "  {}", names.join(", "))?;
+        writeln!(out, "  `locdiff model fetch NAME` gets one.")?;
+    }
+    Ok(())
+}
+
+fn features() -> Vec<&'static str> {
+    let all = [
+        ("cpu", true),
+        ("cuda", cfg!(feature = "cuda")),
+        ("wgpu", cfg!(feature = "wgpu")),
+        ("metal", cfg!(feature = "metal")),
+        ("heif", cfg!(feature = "heif")),
+        ("hub", cfg!(feature = "hub")),
+        ("s3", cfg!(feature = "s3")),
+    ];
+    all.into_iter().filter(|(_, built)| *built).map(|(name, _)| name).collect()
+}
+
+fn geoclip(home: &ModelHome, arguments: &Arguments) -> Finding {
+    let name = "geoclip";
+    if let Some(missing) = GeoClipLocator::missing(home) {
+        let detail = format!("{} is not in {}", missing.part, missing.looked_in.display());
+        return Finding { name, state: State::Missing, detail, remedy: Some(missing.remedy) };
+    }
+    let directory = home.model(name);
+    let detail = format!("Head, location encoder and gallery are in {}", directory.display());
+    if arguments.no_tests {
+        return Finding { name, state: State::Installed, detail, remedy: None };
+    }
+    let began = Instant::now();
+    let remedy = "Install it again: `locdiff model import geoclip WHEEL --force`";
+    match GeoClip::open(&directory, &Device::flex()) {
+        Err(error) => broken(name, &chain(&error), remedy),
+        Ok(geoclip) => {
+            tested(name, detail, test_geoclip(&geoclip, &directory.join(SELF_TEST)), began, remedy)
+        }
+    }
+}
+
+fn encoder(name: &'static str, home: &ModelHome, arguments: &Arguments) -> Finding {
+    let Some(directory) = home.encoder(name) else {
+        let remedy = Some(format!("`locdiff model fetch {name}`"));
+        return Finding { name, state: State::Missing, detail: String::new(), remedy };
+    };
+    let detail = format!("In {}", directory.display());
+    if arguments.no_tests {
+        return Finding { name, state: State::Installed, detail, remedy: None };
+    }
+    let began = Instant::now();
+    let remedy = format!("Get it again: `locdiff model fetch {name}`");
+    match ImageEncoder::open(&directory, &Device::flex()) {
+        Err(error) => broken(name, &chain(&error), &remedy),
+        Ok(encoder) => {
+            let outcome = test_encoder(&encoder, &self_test_record(home, name, &encoder));
+            tested(name, detail, outcome, began, &remedy)
+        }
+    }
+}
+
+fn tested(
+    name: &'static str,
+    detail: String,
+    outcome: Result<SelfTest, SelfTestFailed>,
+    began: Instant,
+    remedy: &str,
+) -> Finding {
+    let seconds = began.elapsed().as_secs_f64();
+    match outcome {
+        Ok(SelfTest::Agrees { difference }) => {
+            let detail = format!(
+                "{detail}; self-test: off by {difference:.0e} of its reference, {seconds:.1} s"
+            );
+            Finding { name, state: State::Works, detail, remedy: None }
+        }
+        Ok(SelfTest::Recorded) => {
+            let detail =
+                format!("{detail}; it had no reference, what it gives now was stored as one");
+            Finding { name, state: State::Works, detail, remedy: None }
+        }
+        Err(error) => broken(name, &error.to_string(), remedy),
+    }
+}
+
+fn broken(name: &'static str, error: &str, remedy: &str) -> Finding {
+    let (detail, remedy) = (error.to_owned(), Some(remedy.to_owned()));
+    Finding { name, state: State::Broken, detail, remedy }
+}
+
+/// An error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}

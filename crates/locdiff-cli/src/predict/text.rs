@@ -1,0 +1,156 @@
+//! An answer as people read it.
+
+use std::io::Write;
+
+use anstyle::{AnsiColor, Style};
+
+use super::answer::Answer;
+use super::terminal_map;
+
+const HEADING: Style = Style::new().bold();
+const FAINT: Style = AnsiColor::BrightBlack.on_default();
+
+/// Columns of a terminal, or of a file.
+fn columns() -> usize {
+    terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0)).clamp(40, 200)
+}
+
+pub(super) fn print(answer: &Answer<'_>, map: bool) -> anyhow::Result<()> {
+    let mut out = anstream::stdout().lock();
+    let columns = columns();
+    let (summary, model) = (&answer.summary, answer.estimate.model());
+    let best = summary.best();
+    writeln!(out, "{HEADING}{}{HEADING:#}", answer.name)?;
+    writeln!(out, "  {:.4}  {HEADING}{}{HEADING:#}", best.place, best.name)?;
+    writeln!(
+        out,
+        "  {} {}; half within {} km, nine tenths within {} km",
+        answer.measure(),
+        percent(best.mass),
+        rounded(summary.radius_50_km),
+        rounded(summary.radius_90_km),
+    )?;
+    if map {
+        writeln!(out)?;
+        terminal_map::print(&mut out, answer, columns)?;
+    }
+    if summary.candidates.len() > 1 {
+        writeln!(out)?;
+        for (rank, candidate) in summary.candidates.iter().enumerate() {
+            let place = format!("{:.3}", candidate.place);
+            let radius = format!("±{} km", rounded(candidate.radius_km));
+            let before = format!(
+                "  {:>2}  {:>6}  {place:<17}  {radius:<9}  ",
+                rank + 1,
+                percent(candidate.mass)
+            );
+            let room = columns.saturating_sub(before.chars().count());
+            writeln!(out, "{before}{}", shortened(&candidate.name.to_string(), room))?;
+        }
+    }
+    writeln!(out)?;
+    for constraint in answer.estimate.within() {
+        let note = format!(
+            "within {constraint} only: what lies elsewhere is left out, the rest scaled to 100 %"
+        );
+        wrapped(&mut out, &note, columns)?;
+    }
+    if let (Some(gps), Some(distance)) = (answer.gps, answer.distance_km()) {
+        let note = format!(
+            "the picture itself says {gps:.4} (GPS), {} km from the first place",
+            rounded(distance)
+        );
+        wrapped(&mut out, &note, columns)?;
+    }
+    let mut note =
+        format!("a prediction by {}: {}; {}", model.name, model.description, answer.because);
+    if !model.calibrated {
+        note.push_str(". Scores, not probabilities: nobody has calibrated it");
+    }
+    if let Some(prior) = &model.prior {
+        note.push_str(&format!(". It assumes that {prior}"));
+    }
+    if let Some(kernel) = summary.kernel_km {
+        note.push_str(&format!(". Points are spread by {kernel} km"));
+    }
+    write!(out, "{FAINT}")?;
+    wrapped(&mut out, &note, columns)?;
+    writeln!(out, "{FAINT:#}")?;
+    Ok(())
+}
+
+/// Lines of words with an indent of two.
+fn wrapped(out: &mut impl Write, text: &str, columns: usize) -> std::io::Result<()> {
+    let mut line = String::from(" ");
+    for word in text.split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > columns && line.trim() != "" {
+            writeln!(out, "{line}")?;
+            line = String::from(" ");
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    writeln!(out, "{line}")
+}
+
+fn percent(mass: f64) -> String {
+    match 100.0 * mass {
+        part if part >= 9.95 => format!("{part:.0} %"),
+        part if part >= 0.095 => format!("{part:.1} %"),
+        _ => "<0.1 %".to_owned(),
+    }
+}
+
+/// Two digits that matter, and no more.
+fn rounded(km: f64) -> String {
+    match km {
+        km if km >= 9950.0 => format!("{:.0},000", km / 1000.0),
+        km if km >= 995.0 => {
+            let hundreds = (km / 100.0).round();
+            format!("{:.0},{:.0}00", (hundreds / 10.0).floor(), hundreds % 10.0)
+        }
+        km if km >= 99.5 => format!("{:.0}", (km / 10.0).round() * 10.0),
+        km if km >= 9.95 => format!("{km:.0}"),
+        km => format!("{km:.1}"),
+    }
+}
+
+fn shortened(text: &str, room: usize) -> String {
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(room.saturating_sub(1)).collect();
+    short.push('…');
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_as_many_digits_as_they_deserve() {
+        for (km, text) in [
+            (0.04, "0.0"),
+            (7.26, "7.3"),
+            (42.4, "42"),
+            (99.6, "100"),
+            (514.0, "510"),
+            (996.0, "1,000"),
+            (1949.0, "1,900"),
+            (1950.0, "2,000"),
+            (12_345.0, "12,000"),
+        ] {
+            assert_eq!(rounded(km), text);
+        }
+        assert_eq!([percent(0.4), percent(0.0123), percent(1e-5)], ["40 %", "1.2 %", "<0.1 %"]);
+        assert_eq!(shortened("Île-de-France", 6), "Île-d…");
+    }
+
+    #[test]
+    fn lines_are_no_longer_than_the_terminal_is_wide() {
+        let mut out = Vec::new();
+        wrapped(&mut out, "one two three four five", 12).expect("written");
+        assert_eq!(String::from_utf8_lossy(&out), "  one two\n  three four\n  five\n");
+    }
+}

@@ -1,0 +1,370 @@
+//! `locdiff predict` and `locdiff doctor` as a person meets them: stdout, stderr, exit code. The model is
+//! GeoCLIP's architecture with small made-up weights and a gallery of eight places.
+
+#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use safetensors::Dtype;
+use safetensors::tensor::TensorView;
+use serde_json::Value;
+use snapbox::{assert_data_eq, str};
+
+const GALLERY: &str = "LAT,LON\n48.8566,2.3522\n38.7223,-9.1393\n-33.8688,151.2093\n-22.9068,-43.1729\n\
+    64.1466,-21.9426\n-18.1416,178.4419\n48.8566,2.3522\n35.6762,139.6503\n";
+
+/// A home of models: empty, or with a small GeoCLIP.
+struct Home(tempfile::TempDir);
+
+fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+/// Where the program runs, so that its output names files without this machine's paths.
+fn photos() -> PathBuf {
+    repository("parity/photo/files")
+}
+
+impl Home {
+    fn empty() -> Home {
+        Home(tempfile::tempdir().unwrap())
+    }
+
+    fn with_geoclip() -> Home {
+        let home = Home::empty();
+        let encoder = home.0.path().join("models/clip-vit-l-14");
+        fs::create_dir_all(&encoder).unwrap();
+        for file in ["config.json", "model.safetensors"] {
+            let from = repository("parity/vision/clip-quick-gelu").join(file);
+            fs::copy(from, encoder.join(file)).unwrap();
+        }
+        let model = home.0.path().join("models/geoclip");
+        fs::create_dir_all(&model).unwrap();
+        let config = r#"{"model_type": "geoclip-geolocation", "format_version": 1,
+            "gallery_file": "coordinates_100K.csv", "sigma": [1, 16, 256]}"#;
+        fs::write(model.join("config.json"), config).unwrap();
+        fs::write(model.join("coordinates_100K.csv"), GALLERY).unwrap();
+        fs::write(model.join("model.safetensors"), weights()).unwrap();
+        home
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_locdiff"));
+        command.args(arguments).env("LOCDIFF_HOME", self.0.path()).current_dir(photos());
+        // Nothing of this machine's may be found.
+        command.env("HF_HOME", self.0.path().join("hub")).env_remove("HF_HUB_CACHE");
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// Stdout of a success that has nothing to complain about.
+    fn success(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert_eq!(text(&output.stderr), "", "{arguments:?}");
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        text(&output.stdout)
+    }
+
+    /// Stderr of a failure that prints no data.
+    fn failure(&self, arguments: &[&str], code: i32) -> String {
+        let output = self.run(arguments);
+        assert_eq!(text(&output.stdout), "", "{arguments:?}");
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+        text(&output.stderr)
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// GeoCLIP's tensors, small and made up: 16 image features, embeddings of 8 numbers.
+fn weights() -> Vec<u8> {
+    let mut shapes: Vec<(String, Vec<usize>)> = Vec::new();
+    let mut linear = |name: String, outputs: usize, inputs: usize| {
+        shapes.push((format!("{name}.weight"), vec![outputs, inputs]));
+        shapes.push((format!("{name}.bias"), vec![outputs]));
+    };
+    for capsule in 0..3 {
+        let part = |part: &str| format!("location_encoder.LocEnc{capsule}.{part}");
+        linear(part("capsule.1"), 12, 8);
+        linear(part("capsule.3"), 12, 12);
+        linear(part("capsule.5"), 12, 12);
+        linear(part("head.0"), 8, 12);
+    }
+    linear("image_encoder.mlp.0".to_owned(), 16, 16);
+    linear("image_encoder.mlp.2".to_owned(), 8, 16);
+    for capsule in 0..3 {
+        shapes.push((format!("location_encoder.LocEnc{capsule}.capsule.0.b"), vec![4, 2]));
+    }
+    shapes.push(("logit_scale".to_owned(), Vec::new()));
+    let mut tensors = HashMap::new();
+    for (number, (name, shape)) in shapes.iter().enumerate() {
+        let count: usize = shape.iter().product();
+        let values: Vec<f32> = match name.as_str() {
+            "logit_scale" => vec![2.0],
+            _ => (0..count).map(|k| ((k * 7 + number * 13) as f32).sin() * 0.6).collect(),
+        };
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        tensors.insert(name.clone(), (shape.clone(), bytes));
+    }
+    let views: HashMap<&String, TensorView<'_>> = tensors
+        .iter()
+        .map(|(name, (shape, bytes))| {
+            (name, TensorView::new(Dtype::F32, shape.clone(), bytes).unwrap())
+        })
+        .collect();
+    safetensors::serialize(views, None).unwrap()
+}
+
+#[test]
+fn a_good_picture() {
+    let home = Home::with_geoclip();
+    let answer = home.success(&["predict", "rgb.jpg", "-k", "3"]);
+    assert_data_eq!(
+        answer.clone(),
+        str![[r#"
+rgb.jpg
+  48.8566,2.3522  Paris, Ile-de-France, France
+  score 20 %; half within 9,700 km, nine tenths within 17,000 km
+
+   1    20 %  48.857,2.352       ±29 km     Paris, Ile-de-France, France
+   2    19 %  35.676,139.650     ±30 km     Tokyo, Japan
+   3    16 %  -18.142,178.442    ±29 km     Suva, Central, Fiji
+
+  a prediction by geoclip: GeoCLIP over its gallery of 8 places; it is the one installed for
+  photographs from the ground. Scores, not probabilities: nobody has calibrated it. It assumes that
+  photographs are taken where those of its gallery (MP16) were. Points are spread by 25 km
+
+
+"#]]
+    );
+    // Places are encoded once; then they are read.
+    assert_eq!(fs::read_dir(home.0.path().join("cache")).unwrap().count(), 1);
+    assert_eq!(home.success(&["predict", "rgb.jpg", "-k", "3"]).len(), answer.len());
+}
+
+#[test]
+fn gps_in_the_picture_is_told_and_compared() {
+    let home = Home::with_geoclip();
+    let answer = home.success(&["predict", "gps-paris.jpg"]);
+    assert!(answer.contains("the picture itself says 48.8567,2.3521 (GPS), "), "{answer}");
+    let json: Value =
+        serde_json::from_str(&home.success(&["predict", "gps-paris.jpg", "--json"])).unwrap();
+    assert!((json["exif"]["latitude"].as_f64().unwrap() - 48.856_667).abs() < 1e-5, "{json}");
+    assert!(json["exif"]["distance_km"].as_f64().unwrap() >= 0.0);
+}
+
+#[test]
+fn a_broken_picture_does_not_stop_the_others() {
+    let home = Home::with_geoclip();
+    let folder = tempfile::tempdir().unwrap();
+    let broken = folder.path().join("broken.jpg");
+    fs::write(&broken, &fs::read(photos().join("rgb.jpg")).unwrap()[..200]).unwrap();
+    let broken = broken.to_str().unwrap();
+    let output = home.run(&["predict", broken, "rgb.png", "missing.jpg", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let errors = text(&output.stderr).replace(broken, "broken.jpg");
+    assert_data_eq!(
+        errors,
+        str![[r#"
+locdiff: broken.jpg: damaged JPEG: it ends early, after 200 bytes, without its end marker; fetch or export the picture again
+locdiff: missing.jpg: No such file or directory (os error 2)
+
+"#]]
+    );
+    let records: Vec<Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(records.len(), 3, "every picture is accounted for");
+    assert!(records[0]["error"].is_string() && records[2]["error"].is_string());
+    assert_eq!(records[1]["calibrated"], false);
+}
+
+#[test]
+fn no_picture() {
+    let home = Home::with_geoclip();
+    let message = home.failure(&["predict"], 2);
+    assert!(message.contains("<PICTURE>"), "{message}");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let message = home.failure(&["predict", path], 1);
+    assert_eq!(message, format!("locdiff: there are no pictures in {path}\n"));
+    let message = home.failure(&["predict", &format!("{path}/*.jpg")], 1);
+    assert_eq!(message, format!("locdiff: no file matches {path}/*.jpg\n"));
+}
+
+#[test]
+fn no_model() {
+    let home = Home::empty();
+    assert_data_eq!(
+        home.failure(&["predict", "rgb.jpg"], 3),
+        str![[r#"
+locdiff: no suitable model is installed
+
+For photographs from the ground, GeoCLIP (1.7 GB, MIT) can be had with
+
+    locdiff model fetch geoclip
+
+`locdiff doctor` says what is on this machine and what is missing.
+
+"#]]
+    );
+    let message = home.failure(&["predict", "rgb.jpg", "--model", "geoclip"], 1);
+    assert!(message.contains("locdiff model fetch geoclip"), "{message}");
+    let message = home.failure(&["predict", "rgb.jpg", "--model", "nonsense"], 1);
+    assert!(message.contains("there is no model `nonsense`"), "{message}");
+}
+
+#[test]
+fn an_unknown_country() {
+    let home = Home::with_geoclip();
+    let message = home.failure(&["predict", "rgb.jpg", "--within", "Portugl"], 2);
+    assert_data_eq!(
+        message,
+        str![[r#"
+error: invalid value 'Portugl' for '--within <AREA>': there is no country `Portugl` (do you mean Portugal?). Other ways to say where: `land`, SOUTH,WEST,NORTH,EAST, LATITUDE,LONGITUDE,RADIUSkm, or a GeoJSON file of polygons
+
+For more information, try '--help'.
+
+"#]]
+    );
+}
+
+#[test]
+fn every_kind_of_constraint_holds() {
+    let home = Home::with_geoclip();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("iceland.geojson");
+    let ring = "[[-25, 63], [-13, 63], [-13, 67], [-25, 67], [-25, 63]]";
+    fs::write(&file, format!(r#"{{"type": "Polygon", "coordinates": [{ring}]}}"#)).unwrap();
+    for (within, code) in [
+        ("Portugal", "PT"),
+        ("-40,140,-30,155", "AU"),
+        ("35.7,139.7,300km", "JP"),
+        (file.to_str().unwrap(), "IS"),
+        ("FJ", "FJ"),
+    ] {
+        let line = home.success(&["predict", "rgb.jpg", "--within", within, "--json", "-k", "50"]);
+        let json: Value = serde_json::from_str(&line).unwrap();
+        let candidates = json["candidates"].as_array().unwrap();
+        assert_eq!(candidates[0]["country_code"], code, "{within}: {json}");
+        let sum: f64 = candidates.iter().map(|found| found["mass"].as_f64().unwrap()).sum();
+        assert!(sum > 0.99, "renormalised: {json}");
+        assert_eq!(json["within"].as_array().unwrap().len(), 1, "and it says so: {json}");
+    }
+    let answer = home.success(&["predict", "rgb.jpg", "--within", "land"]);
+    assert!(answer.contains("within land only"), "{answer}");
+    // Both at once leave nothing.
+    let arguments = ["predict", "rgb.jpg", "--within", "Portugal", "--within", "Japan"];
+    assert!(home.failure(&arguments, 1).contains("within Japan: nothing is left"));
+}
+
+#[test]
+fn other_formats_and_pictures() {
+    let home = Home::with_geoclip();
+    let csv = home.success(&["predict", "rgb.jpg", "--csv", "-k", "2"]);
+    let mut reader = csv::Reader::from_reader(csv.as_bytes());
+    assert_eq!(reader.headers().unwrap().len(), 19);
+    assert_eq!(reader.records().map(|row| row.unwrap()).count(), 2);
+
+    let folder = tempfile::tempdir().unwrap();
+    for (from, to) in [("rgb.jpg", "a.jpg"), ("rgb.png", "deep/b.PNG")] {
+        fs::create_dir_all(folder.path().join("deep")).unwrap();
+        fs::copy(photos().join(from), folder.path().join(to)).unwrap();
+    }
+    fs::write(folder.path().join("notes.txt"), "no picture").unwrap();
+    let path = folder.path().to_str().unwrap();
+    let geojson: Value =
+        serde_json::from_str(&home.success(&["predict", path, "--geojson", "-k", "1"])).unwrap();
+    let features = geojson["features"].as_array().unwrap();
+    // Two regions and a candidate for each of two pictures.
+    assert_eq!(features.len(), 6, "{geojson}");
+    assert!(features.iter().all(|feature| feature["properties"]["prediction"] == true));
+
+    // From stdin, and two models at once.
+    let mut process = home
+        .command(&["predict", "-", "--json", "-m", "geoclip", "-m", "geoclip"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    process.stdin.take().unwrap().write_all(&fs::read(photos().join("rgb.jpg")).unwrap()).unwrap();
+    let output = process.wait_with_output().unwrap();
+    assert_eq!(text(&output.stdout).lines().count(), 2);
+
+    let map = folder.path().join("map.svg");
+    home.success(&["predict", "rgb.jpg", "--plot", map.to_str().unwrap()]);
+    assert!(fs::read_to_string(map).unwrap().contains("A prediction by geoclip"));
+    let message = home.failure(&["predict", path, "--plot", "map.png"], 1);
+    assert!(message.contains("give a folder"), "{message}");
+    let maps = folder.path().join("maps/");
+    let maps = format!("{}/", maps.display());
+    home.success(&["predict", "rgb.jpg", "rgb.png", "--plot", &maps]);
+    // The same name twice: neither is overwritten.
+    assert_eq!(fs::read_dir(&maps).unwrap().count(), 2);
+}
+
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    let home = Home::with_geoclip();
+    let arguments = ["predict", "rgb.jpg", "rgb.jpg", "rgb.jpg", "--json"];
+    let mut process =
+        home.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(process.stdout.take());
+    let mut errors = String::new();
+    process.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    assert_eq!((process.wait().unwrap().code(), errors.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn the_doctor_says_what_is_missing_and_what_is_broken() {
+    let empty = Home::empty();
+    let report = empty.success(&["doctor"]);
+    assert!(report.contains("geoclip: not installed"), "{report}");
+    assert!(report.contains("`locdiff model fetch geoclip`"), "{report}");
+
+    let home = Home::with_geoclip();
+    let first = home.success(&["doctor"]);
+    assert!(first.contains("geoclip: works") && first.contains("stored as one"), "{first}");
+    let second: Value = serde_json::from_str(&home.success(&["doctor", "--json"])).unwrap();
+    let models = second["models"].as_array().unwrap();
+    let state = |name: &str| models.iter().find(|m| m["name"] == name).unwrap()["state"].clone();
+    assert_eq!((state("geoclip"), state("clip-vit-l-14")), ("works".into(), "works".into()));
+
+    // A weight of the encoder changes on the disk.
+    let path = home.0.path().join("models/clip-vit-l-14/model.safetensors");
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 400].fill(0x3f);
+    fs::write(&path, bytes).unwrap();
+    let output = home.run(&["doctor"]);
+    assert_eq!(output.status.code(), Some(1));
+    let report = text(&output.stdout);
+    assert!(report.contains("clip-vit-l-14: BROKEN"), "{report}");
+}
+
+#[test]
+fn an_encoder_is_imported_under_a_name() {
+    let home = Home::empty();
+    let from = repository("parity/vision/clip-quick-gelu").canonicalize().unwrap();
+    let from = from.to_str().unwrap();
+    let output = home.run(&["model", "import", "encoder", "tiny", from, "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["embedding_width"], 16);
+    assert!(home.0.path().join("models/tiny/self-test.json").is_file());
+    let message = home.failure(&["model", "import", "encoder", "tiny", from], 1);
+    assert!(message.contains("exists already: replace it with --force"), "{message}");
+    let again = home.run(&["model", "import", "encoder", "tiny", from, "--force"]);
+    assert_eq!(again.status.code(), Some(0), "{}", text(&again.stderr));
+    for name in ["../up", "geoclip"] {
+        assert!(home.failure(&["model", "import", "encoder", name, from], 1).contains("can't be"));
+    }
+}
