@@ -9,6 +9,8 @@ use std::time::Instant;
 use burn::tensor::Device;
 use locdiff::{EmbeddedPlaces, GeoClip, GeoClipLocator, GeoClipOptions, ModelHome, Photo, Summary};
 use locdiff_sphere::{Kernel, PointMasses};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 
 #[global_allocator]
@@ -64,13 +66,20 @@ fn speed(wheel: &Path, rounds: usize) -> anyhow::Result<()> {
             .collect(),
     );
 
-    // Embeddings of places stand for those of pictures: what matters here is their shape.
+    // Embeddings of places, turned away by noise, stand for those of pictures: a cosine of about 0.45 to the place, as
+    // pictures and places have it at best.
+    let mut rng = ChaCha8Rng::seed_from_u64(8);
     let queries = geoclip.location_encoder.embed(&geoclip.gallery[..rounds]);
     let queries: Vec<f32> = queries.into_data_as::<f32>().try_into_vec().unwrap();
     let scale = geoclip.logit_scale();
     let (mut query_ms, mut map_ms, mut cells) = (Vec::new(), Vec::new(), Vec::new());
     for query in queries.chunks_exact(512) {
-        let scaled: Vec<f32> = query.iter().map(|number| scale * number).collect();
+        let noise: Vec<f32> = query.iter().map(|_| rng.random_range(-1.0..1.0)).collect();
+        let length = |vector: &[f32]| vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+        let times = 2.0 / length(&noise);
+        let turned: Vec<f32> = query.iter().zip(&noise).map(|(a, b)| a + times * b).collect();
+        let times = scale / length(&turned);
+        let scaled: Vec<f32> = turned.iter().map(|number| times * number).collect();
         let began = Instant::now();
         let logits = places.products(&scaled);
         query_ms.push(began.elapsed().as_secs_f64() * 1e3);
@@ -82,7 +91,7 @@ fn speed(wheel: &Path, rounds: usize) -> anyhow::Result<()> {
         let density = masses.spread(Kernel::default());
         let survey = density.survey();
         let summary = Summary::of(&survey, 5);
-        assert_eq!(summary.candidates.len(), 5);
+        assert!(!summary.candidates.is_empty());
         map_ms.push(began.elapsed().as_secs_f64() * 1e3);
         cells.push(survey.cells() as f64);
     }

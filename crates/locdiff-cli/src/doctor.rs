@@ -26,17 +26,29 @@ pub(crate) struct Arguments {
 
 /// Encoders by short name, as far as this program can find any by name.
 #[cfg(feature = "hub")]
-fn known_encoders() -> Vec<&'static str> {
-    locdiff::hub::Encoder::known().iter().map(locdiff::hub::Encoder::name).collect()
+fn known_encoders() -> Vec<String> {
+    locdiff::hub::Encoder::known().iter().map(|encoder| encoder.name().to_owned()).collect()
 }
 
 #[cfg(not(feature = "hub"))]
-fn known_encoders() -> Vec<&'static str> {
-    vec!["clip-vit-l-14"]
+fn known_encoders() -> Vec<String> {
+    vec!["clip-vit-l-14".to_owned()]
+}
+
+/// Encoders that were imported under names of their own.
+fn imported_encoders(home: &ModelHome) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(home.directory().join("models")) else { return Vec::new() };
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name != "geoclip" && !known_encoders().contains(name))
+        .filter(|name| home.model(name).join("config.json").is_file())
+        .collect();
+    names.sort();
+    names
 }
 
 struct Finding {
-    name: &'static str,
+    name: String,
     state: State,
     /// Where it is, or what is missing.
     detail: String,
@@ -67,7 +79,8 @@ impl State {
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let home = ModelHome::from_env()?;
     let mut findings = vec![geoclip(&home, &arguments)];
-    findings.extend(known_encoders().into_iter().map(|name| encoder(name, &home, &arguments)));
+    let encoders = known_encoders().into_iter().chain(imported_encoders(&home));
+    findings.extend(encoders.map(|name| encoder(&name, &home, &arguments)));
     let broken = findings.iter().any(|finding| finding.state == State::Broken);
     if arguments.json {
         let models: Vec<_> = findings
@@ -78,7 +91,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             .collect();
         let report = json!({
             "version": crate::VERSION,
-            "home": home.directory(),
+            "home": home.directory().display().to_string(),
             "threads": rayon::current_num_threads(),
             "features": features(),
             "models": models,
@@ -111,7 +124,7 @@ fn print(home: &ModelHome, findings: &[Finding]) -> anyhow::Result<()> {
         }
     }
     if !missing.is_empty() {
-        let names: Vec<&str> = missing.iter().map(|finding| finding.name).collect();
+        let names: Vec<&str> = missing.iter().map(|finding| finding.name.as_str()).collect();
         writeln!(out)?;
         writeln!(out, "Encoders that are not installed, and needed only by those who name them:")?;
         writeln!(out, "  {}", names.join(", "))?;
@@ -134,18 +147,20 @@ fn features() -> Vec<&'static str> {
 }
 
 fn geoclip(home: &ModelHome, arguments: &Arguments) -> Finding {
-    let name = "geoclip";
+    let name = "geoclip".to_owned();
     if let Some(missing) = GeoClipLocator::missing(home) {
         let detail = format!("{} is not in {}", missing.part, missing.looked_in.display());
         return Finding { name, state: State::Missing, detail, remedy: Some(missing.remedy) };
     }
-    let directory = home.model(name);
+    let directory = home.model(&name);
     let detail = format!("Head, location encoder and gallery are in {}", directory.display());
     if arguments.no_tests {
         return Finding { name, state: State::Installed, detail, remedy: None };
     }
     let began = Instant::now();
-    let remedy = "Install it again: `locdiff model import geoclip WHEEL --force`";
+    let remedy =
+        format!("Remove {} and get it again: `locdiff model fetch geoclip`", directory.display());
+    let remedy = &remedy;
     match GeoClip::open(&directory, &Device::flex()) {
         Err(error) => broken(name, &chain(&error), remedy),
         Ok(geoclip) => {
@@ -154,8 +169,9 @@ fn geoclip(home: &ModelHome, arguments: &Arguments) -> Finding {
     }
 }
 
-fn encoder(name: &'static str, home: &ModelHome, arguments: &Arguments) -> Finding {
-    let Some(directory) = home.encoder(name) else {
+fn encoder(name: &str, home: &ModelHome, arguments: &Arguments) -> Finding {
+    let name = name.to_owned();
+    let Some(directory) = home.encoder(&name) else {
         let remedy = Some(format!("`locdiff model fetch {name}`"));
         return Finding { name, state: State::Missing, detail: String::new(), remedy };
     };
@@ -164,18 +180,24 @@ fn encoder(name: &'static str, home: &ModelHome, arguments: &Arguments) -> Findi
         return Finding { name, state: State::Installed, detail, remedy: None };
     }
     let began = Instant::now();
-    let remedy = format!("Get it again: `locdiff model fetch {name}`");
+    // The hub's files are checked and replaced when they are fetched; ours come first, and stay.
+    let remedy = if directory == home.model(&name) {
+        format!("Import it again: `locdiff model import encoder {name} DIRECTORY --force`")
+    } else {
+        format!("Get it again: `locdiff model fetch {name}`")
+    };
     match ImageEncoder::open(&directory, &Device::flex()) {
         Err(error) => broken(name, &chain(&error), &remedy),
         Ok(encoder) => {
-            let outcome = test_encoder(&encoder, &self_test_record(home, name, &encoder));
+            let record = self_test_record(home, &name, &directory);
+            let outcome = test_encoder(&encoder, &record);
             tested(name, detail, outcome, began, &remedy)
         }
     }
 }
 
 fn tested(
-    name: &'static str,
+    name: String,
     detail: String,
     outcome: Result<SelfTest, SelfTestFailed>,
     began: Instant,
@@ -198,7 +220,7 @@ fn tested(
     }
 }
 
-fn broken(name: &'static str, error: &str, remedy: &str) -> Finding {
+fn broken(name: String, error: &str, remedy: &str) -> Finding {
     let (detail, remedy) = (error.to_owned(), Some(remedy.to_owned()));
     Finding { name, state: State::Broken, detail, remedy }
 }

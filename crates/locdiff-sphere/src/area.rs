@@ -182,6 +182,9 @@ pub enum InvalidArea {
 }
 
 impl Area {
+    /// The whole Earth.
+    pub(crate) const WHOLE_KM2: f64 = 4.0 * PI * EARTH_RADIUS_KM * EARTH_RADIUS_KM;
+
     /// All places within `radius_km` of `centre`. The radius must be positive and finite;
     /// from half the Earth's circumference (20015 km) on, the circle is the whole sphere.
     pub fn circle(centre: LatLon, radius_km: f64) -> Result<Area, InvalidArea> {

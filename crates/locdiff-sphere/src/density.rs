@@ -228,6 +228,14 @@ impl Density {
         Survey::new(self, mesh)
     }
 
+    /// The same density, prepared to be looked at closely in an area, if that makes a difference.
+    fn focused_on(&self, area: &Area) -> Option<Density> {
+        match self {
+            Density::PointMasses(points) => Some(Density::PointMasses(points.focused_on(area))),
+            _ => None,
+        }
+    }
+
     fn built_mesh(&self) -> Arc<Mesh> {
         Arc::new(Mesh::build(self).expect("a density is somewhere positive"))
     }

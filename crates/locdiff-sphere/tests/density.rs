@@ -469,3 +469,42 @@ fn impossible_densities_say_why() {
     let area = Area::circle(place(0.0, zero.unwrap() + 5.0), 50.0).unwrap();
     assert!(matches!(ringing.restricted_to(area), Err(InvalidDensity::Nowhere(_))));
 }
+
+#[test]
+fn a_small_area_far_from_everything_still_has_an_answer() {
+    let at = |latitude, longitude| LatLon::new(latitude, longitude).unwrap();
+    let (sydney, perth, valletta) = (at(-33.87, 151.21), at(-31.95, 115.86), at(35.9, 14.5));
+    // Nearly nothing around Malta; of that, a light point and the background.
+    for (weight, places) in [(0.0, 2), (1e-7, 3)] {
+        let points = vec![sydney, perth, valletta];
+        let weights = [0.7, 0.3, weight];
+        let masses = PointMasses::new(points[..places].to_vec(), &weights[..places]).unwrap();
+        let density = masses.spread(Kernel::default());
+        for area in [
+            Area::circle(valletta, 5.0).unwrap(),
+            Area::bounding_box(35.8, 14.35, 36.0, 14.6).unwrap(),
+            Area::Polygons(
+                MultiPolygon::of_polygon(vec![vec![[14.3, 35.8], [14.6, 35.8], [14.5, 36.0]]])
+                    .unwrap(),
+            ),
+        ] {
+            // Polygons in which there is nothing but the background may be called empty.
+            if weight == 0.0 && matches!(area, Area::Polygons(_)) {
+                continue;
+            }
+            let restricted = density.restricted_to(area.clone()).unwrap();
+            let survey = restricted.survey();
+            assert!(survey.probability_in(&area) > 0.97, "{area:?}");
+            assert!(survey.probability_within(valletta, 60.0) > 0.97, "{area:?}");
+            let modes = survey.modes().modes;
+            assert!(modes[0].place.distance_km(valletta) < 30.0, "{:?}", modes[0]);
+            // What was discarded: the background, plus the point that the kernel spreads.
+            let Density::Restriction(restriction) = &restricted else { panic!("a restriction") };
+            let width = 25.0_f64;
+            let peak = weight / (2.0 * std::f64::consts::PI * width * width);
+            let expected = area.area_km2() * (1e-6 / 510.064e6 + peak);
+            let found = restriction.log_probability().exp();
+            assert!((found / expected - 1.0).abs() < 0.1, "{found:e}, expected {expected:e}");
+        }
+    }
+}

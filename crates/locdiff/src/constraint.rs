@@ -134,13 +134,13 @@ impl FromStr for Constraint {
         if text.eq_ignore_ascii_case("land") {
             return Ok(Constraint::land());
         }
-        if text.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first)) {
-            return from_numbers(text);
-        }
         let path = Path::new(text);
         let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
         if path.is_file() || ["geojson", "json"].contains(&ending.to_ascii_lowercase().as_str()) {
             return Constraint::from_file(path);
+        }
+        if text.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first)) {
+            return from_numbers(text);
         }
         Ok(Constraint::country(countries::find(text)?))
     }
@@ -258,6 +258,14 @@ mod tests {
         std::fs::write(&path, text).expect("written");
         let name = path.to_str().expect("UTF-8");
         assert!(contains(name, 5.0, 5.0) && !contains(name, 5.0, 15.0));
+        // Names that begin like numbers.
+        let dated = folder.path().join("2024.json");
+        std::fs::copy(&path, &dated).expect("copied");
+        assert!(contains(dated.to_str().expect("UTF-8"), 5.0, 5.0));
+        assert!(matches!(
+            "./none.geojson".parse::<Constraint>(),
+            Err(InvalidConstraint::File { .. })
+        ));
         for (text, complaint) in [("{", "not GeoJSON"), (r#"{"type": "Point"}"#, "no polygon")] {
             std::fs::write(&path, text).expect("written");
             let error = name.parse::<Constraint>().expect_err("no area").to_string();

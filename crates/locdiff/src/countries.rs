@@ -35,6 +35,14 @@ pub enum UnknownCountry {
         /// What may have been meant.
         nearest: Option<String>,
     },
+    /// More than one has it.
+    #[error("`{name}` may be {candidates}: say which")]
+    Ambiguous {
+        /// What was written.
+        name: String,
+        /// What may have been meant.
+        candidates: String,
+    },
     /// Known, but at the scale of our map it has no outline of its own.
     #[error(
         "{0} has no outline of its own in Natural Earth 1:10m: give a box, a circle or a file of polygons"
@@ -83,8 +91,12 @@ pub fn find(name: &str) -> Result<&'static Country, UnknownCountry> {
         [&country.code, &country.long_code].iter().any(|code| code.eq_ignore_ascii_case(name))
     };
     let names = |country: &&Country| country.names().any(|known| plain(known) == wanted);
-    let found = COUNTRIES.iter().find(codes).or_else(|| COUNTRIES.iter().find(names));
-    match found {
+    let named: Vec<&Country> = COUNTRIES.iter().filter(names).collect();
+    match COUNTRIES.iter().find(codes).or_else(|| named.first().copied()) {
+        Some(_) if named.len() > 1 => {
+            let names: Vec<&str> = named.iter().map(|country| country.name()).collect();
+            Err(UnknownCountry::Ambiguous { name: name.to_owned(), candidates: names.join(" or ") })
+        }
         Some(country) if country.polygons.is_empty() => {
             Err(UnknownCountry::NoOutline(country.name.clone()))
         }
@@ -271,6 +283,8 @@ mod tests {
         assert_eq!(edits("kitten", "sitting"), 3);
         let error = find("Germny").expect_err("a slip").to_string();
         assert!(error.contains("do you mean Germany?"), "{error}");
+        assert!(matches!(find("Congo"), Err(UnknownCountry::Ambiguous { .. })));
+        assert_eq!(find("CG").map(Country::code), Ok("CG"));
         assert!(matches!(find("Réunion"), Err(UnknownCountry::NoOutline(_))));
     }
 }

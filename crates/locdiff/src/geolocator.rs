@@ -47,7 +47,7 @@ pub struct NotItsKind(pub String);
 #[non_exhaustive]
 pub enum CannotOpen {
     /// No model has that name.
-    #[error("there is no model `{0}`: use {KNOWN_MODELS}, or the path of a model directory")]
+    #[error("there is no model `{0}`: use {KNOWN_MODELS}")]
     Unknown(String),
     /// Known, but not on this machine.
     #[error("model `{model}` is not complete: {missing}. {remedy}")]

@@ -4,11 +4,13 @@
 //! is PyTorch's; for image encoders, whose weights we have never seen, it is what this program gave when they were installed,
 //! which shows later damage but not an early mistake.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use locdiff_sphere::LatLon;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::geoclip::GeoClip;
 use crate::image_encoder::ImageEncoder;
@@ -58,18 +60,20 @@ struct Record {
     /// Who computed them.
     made_by: String,
     numbers: Vec<f32>,
+    /// SHA-256 of files: numbers don't show every damage.
+    #[serde(default)]
+    files: BTreeMap<String, String>,
 }
 
 /// Embeds a picture that this program paints itself, and compares with the record, or makes it.
 pub fn test_encoder(encoder: &ImageEncoder, record: &Path) -> Result<SelfTest, SelfTestFailed> {
     let numbers = encoder.embed_photo(&test_picture());
-    let input = format!("the embedding of the built-in test picture by {}", encoder.identity());
-    compare(record, &input, &numbers)
+    compare(record, "the embedding of the built-in test picture", &numbers, BTreeMap::new())
 }
 
-/// Embeds two places, and compares with the record, or makes it.
+/// Embeds two places, reads the files beside the record, and compares with the record, or makes it.
 pub fn test_geoclip(geoclip: &GeoClip, record: &Path) -> Result<SelfTest, SelfTestFailed> {
-    compare(record, GEOCLIP_INPUT, &geoclip_numbers(geoclip))
+    compare(record, GEOCLIP_INPUT, &geoclip_numbers(geoclip), geoclip_files(record))
 }
 
 /// Writes what PyTorch gives with the weights of geoclip 1.3.0, to be compared with later.
@@ -80,6 +84,7 @@ pub fn record_published_geoclip(record: &Path) -> Result<(), SelfTestFailed> {
             input: GEOCLIP_INPUT.to_owned(),
             made_by: "PyTorch in float64 with the weights of geoclip 1.3.0".to_owned(),
             numbers: GEOCLIP_NUMBERS.to_vec(),
+            files: geoclip_files(record),
         },
     )
 }
@@ -100,13 +105,30 @@ fn geoclip_numbers(geoclip: &GeoClip) -> Vec<f32> {
     embeddings.chunks_exact(width).flat_map(|row| row.iter().take(6).copied()).collect()
 }
 
-fn compare(record: &Path, input: &str, numbers: &[f32]) -> Result<SelfTest, SelfTestFailed> {
+/// The files of a GeoCLIP directory, by the record that lies beside them.
+fn geoclip_files(record: &Path) -> BTreeMap<String, String> {
+    let directory = record.parent().unwrap_or(Path::new("."));
+    let names = ["config.json", "model.safetensors", "coordinates_100K.csv"];
+    let digest = |name: &str| -> Option<(String, String)> {
+        let sum = Sha256::digest(fs::read(directory.join(name)).ok()?);
+        Some((name.to_owned(), sum.iter().map(|byte| format!("{byte:02x}")).collect()))
+    };
+    names.into_iter().filter_map(digest).collect()
+}
+
+fn compare(
+    record: &Path,
+    input: &str,
+    numbers: &[f32],
+    files: BTreeMap<String, String>,
+) -> Result<SelfTest, SelfTestFailed> {
     let broken = |reason: String| SelfTestFailed::Record { record: record.to_owned(), reason };
     let text = match fs::read_to_string(record) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let made_by = format!("locdiff {}", env!("CARGO_PKG_VERSION"));
-            write(record, &Record { input: input.to_owned(), made_by, numbers: numbers.to_vec() })?;
+            let numbers = numbers.to_vec();
+            write(record, &Record { input: input.to_owned(), made_by, numbers, files })?;
             return Ok(SelfTest::Recorded);
         }
         Err(error) => return Err(broken(error.to_string())),
@@ -117,6 +139,11 @@ fn compare(record: &Path, input: &str, numbers: &[f32]) -> Result<SelfTest, Self
             "it holds {}, not {input}: remove it if the model was replaced",
             reference.input
         )));
+    }
+    if let Some((name, _)) =
+        reference.files.iter().find(|(name, sum)| files.get(*name) != Some(*sum))
+    {
+        return Err(broken(format!("{name} is another than when it was installed")));
     }
     let length = reference.numbers.iter().map(|n| f64::from(*n).powi(2)).sum::<f64>().sqrt();
     let pairs = reference.numbers.iter().zip(numbers);
@@ -155,22 +182,33 @@ fn test_picture() -> Photo {
 mod tests {
     use super::*;
 
+    fn files() -> BTreeMap<String, String> {
+        BTreeMap::from([("gallery".to_owned(), "ab".to_owned())])
+    }
+
     #[test]
     fn damage_shows() {
         let folder = tempfile::tempdir().expect("a directory");
         let record = folder.path().join("deep/er/self-test.json");
         let numbers = [0.5, -0.25, 1.0];
-        assert_eq!(compare(&record, "it", &numbers).expect("recorded"), SelfTest::Recorded);
+        assert_eq!(
+            compare(&record, "it", &numbers, files()).expect("recorded"),
+            SelfTest::Recorded
+        );
         let agrees = SelfTest::Agrees { difference: 0.0 };
-        assert_eq!(compare(&record, "it", &numbers).expect("the same"), agrees);
+        assert_eq!(compare(&record, "it", &numbers, files()).expect("the same"), agrees);
         for other in [[0.5, -0.25, 1.01], [0.5, -0.25, f32::NAN]] {
-            let error = compare(&record, "it", &other).expect_err("differs");
+            let error = compare(&record, "it", &other, files()).expect_err("differs");
             assert!(matches!(error, SelfTestFailed::Differs { .. }), "{error}");
         }
-        let error = compare(&record, "something else", &numbers).expect_err("another record");
+        let error =
+            compare(&record, "something else", &numbers, files()).expect_err("another record");
         assert!(error.to_string().contains("remove it"), "{error}");
+        let other = BTreeMap::from([("gallery".to_owned(), "cd".to_owned())]);
+        let error = compare(&record, "it", &numbers, other).expect_err("another file");
+        assert!(error.to_string().contains("gallery is another"), "{error}");
         fs::write(&record, "{").expect("written");
-        let error = compare(&record, "it", &numbers).expect_err("no JSON");
+        let error = compare(&record, "it", &numbers, files()).expect_err("no JSON");
         assert!(error.to_string().contains("self-test.json"), "{error}");
     }
 

@@ -61,9 +61,12 @@ fn fetch_geoclip() -> anyhow::Result<Value> {
     }
     if let Some(backbone) = home.encoder(GEOCLIP_BACKBONE) {
         writeln!(stderr(), "{GEOCLIP_BACKBONE} is in {} already", backbone.display())?;
+        let (directory, backbone) =
+            (directory.display().to_string(), backbone.display().to_string());
         return Ok(json!({ "model": "geoclip", "directory": directory, "encoder": backbone }));
     }
     let encoder = fetch_encoder(GEOCLIP_BACKBONE)?;
+    let directory = directory.display().to_string();
     Ok(json!({ "model": "geoclip", "directory": directory, "encoder": encoder }))
 }
 
@@ -110,7 +113,10 @@ fn fetch_encoder(name: &str) -> anyhow::Result<Value> {
     let fetched = fetched?;
     // What it gives today, for `locdiff doctor` to compare with.
     let opened = locdiff::ImageEncoder::open(&fetched.directory, &device_by_name("cpu")?)?;
-    test_encoder(&opened, &self_test_record(&ModelHome::from_env()?, name, &opened))?;
+    let record = self_test_record(&ModelHome::from_env()?, name, &fetched.directory);
+    // It was checked by its sum just now, and may be a newer one.
+    let _ = std::fs::remove_file(&record);
+    test_encoder(&opened, &record)?;
     writeln!(stderr(), "{encoder} is in {}", fetched.directory.display())?;
     let files: Vec<_> = fetched
         .files
@@ -119,7 +125,7 @@ fn fetch_encoder(name: &str) -> anyhow::Result<Value> {
         .collect();
     Ok(json!({
         "encoder": encoder.to_string(),
-        "directory": fetched.directory,
+        "directory": fetched.directory.display().to_string(),
         "revision": fetched.revision,
         "files": files,
     }))

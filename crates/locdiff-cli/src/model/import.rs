@@ -120,10 +120,11 @@ fn import_encoder(arguments: &EncoderArguments) -> anyhow::Result<()> {
     let EncoderArguments { name, directory: from, force, json } = arguments;
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     ensure!(
-        name.chars().all(plain) && !name.starts_with('.') && name != "geoclip",
+        name.chars().all(plain) && !name.is_empty() && !name.starts_with('.') && name != "geoclip",
         "`{name}` can't be an encoder's name: letters, digits and hyphens make one"
     );
     ensure!(from.is_dir(), "{} is not a directory", from.display());
+    ensure!(from.join("config.json").is_file(), "{} holds no config.json", from.display());
     // Opened first: what can't be used isn't copied.
     let encoder = ImageEncoder::open(from, &Device::flex())?;
     let to = ModelHome::from_env()?.model(name);
@@ -157,12 +158,15 @@ fn import_encoder(arguments: &EncoderArguments) -> anyhow::Result<()> {
         fs::remove_dir_all(&to).with_context(|| format!("cannot remove {}", to.display()))?;
     }
     let unfinished = unfinished.keep();
+    // Others on this machine may use it too.
+    #[cfg(unix)]
+    fs::set_permissions(&unfinished, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
     fs::rename(&unfinished, &to).with_context(|| format!("cannot make {}", to.display()))?;
     writeln!(stderr(), "{name} is in {}", to.display())?;
     if *json {
         let imported = json!({
             "encoder": name,
-            "directory": to,
+            "directory": to.display().to_string(),
             "identity": encoder.identity(),
             "embedding_width": encoder.width(),
             "files": copied,

@@ -4,10 +4,10 @@
 mod fetch;
 mod import;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use locdiff::{ImageEncoder, ModelHome};
+use locdiff::ModelHome;
 
 /// What a model must give, beside its weights.
 pub(crate) const SELF_TEST: &str = "self-test.json";
@@ -35,13 +35,13 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
 }
 
 /// Where the numbers are kept that an encoder must give: beside it, or, if it is in the hub's cache, in
-/// ours.
-pub(crate) fn self_test_record(home: &ModelHome, name: &str, encoder: &ImageEncoder) -> PathBuf {
+/// ours. Not by what its weights are: damaged ones would find no record.
+pub(crate) fn self_test_record(home: &ModelHome, name: &str, directory: &Path) -> PathBuf {
     let imported = home.model(name);
-    if imported.join("config.json").is_file() {
+    if directory == imported {
         return imported.join(SELF_TEST);
     }
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-    let identity: String = encoder.identity().chars().map(plain).collect();
-    home.directory().join("self-tests").join(format!("{identity}.json"))
+    let name: String = name.chars().map(plain).collect();
+    home.directory().join("self-tests").join(format!("{name}.json"))
 }

@@ -3,12 +3,12 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use locdiff_map::{LineStyle, Map, Marker, Projection, Symbol, Theme};
 
-use super::answer::Answer;
-use super::{Arguments, ensure_one, is_folder};
+use super::answer::{Answer, Picture};
+use super::{Arguments, is_folder};
 use crate::outlines::outline;
 use crate::whole_file::write_file;
 
@@ -24,14 +24,25 @@ pub(super) enum View {
 const GLOBE_RADIUS_KM: f64 = 4000.0;
 
 /// Refuses what can't be a picture, before any work is done.
-pub(super) fn check_destination(plot: &Path, pictures: &[String]) -> anyhow::Result<()> {
+pub(super) fn check_destination(plot: &Path, pictures: &[Picture]) -> anyhow::Result<()> {
     if is_folder(plot) {
         return Ok(());
     }
-    if ending(plot).is_none() {
-        bail!("--plot {} must end in .png or .svg, or be a folder", plot.display());
-    }
-    ensure_one(pictures, "--plot")
+    let shown = plot.display();
+    ensure!(ending(plot).is_some(), "--plot {shown} must end in .png or .svg, or be a folder");
+    ensure!(
+        pictures.len() == 1,
+        "--plot {shown} is one file, but there are {} pictures: give a folder, with a slash at its end",
+        pictures.len()
+    );
+    let is_input = match &pictures[0] {
+        Picture::Path(path, _) => {
+            plot.canonicalize().is_ok_and(|plot| Some(plot) == path.canonicalize().ok())
+        }
+        Picture::Stdin => false,
+    };
+    ensure!(!is_input, "--plot {shown} would overwrite the picture itself");
+    Ok(())
 }
 
 fn ending(path: &Path) -> Option<&str> {

@@ -11,11 +11,12 @@ use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::ensure;
+use burn::tensor::Device;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use locdiff::{
-    Constraint, Geolocator, ModelHome, OpenOptions, PhotoError, device_by_name, installed_models,
+    CannotOpen, Constraint, Geolocator, ModelHome, OpenOptions, PhotoError, device_by_name,
+    installed_models,
 };
 use rayon::prelude::*;
 
@@ -24,6 +25,8 @@ use crate::progress::Progress;
 use answer::{Answer, Failure, Picture};
 use records::Records;
 
+/// The command line makes no sense.
+const NONSENSE: u8 = 2;
 /// No model on this machine is for these pictures.
 const NO_MODEL: u8 = 3;
 /// Some pictures could not be located.
@@ -90,17 +93,29 @@ fn parse_constraint(text: &str) -> Result<Constraint, String> {
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     memory::keep_for_a_while();
     let plot = arguments.plot.as_deref();
-    if let Some(plot) = plot {
-        drawing::check_destination(plot, &arguments.pictures)?;
-    }
     let pictures = pictures::find(&arguments.pictures)?;
+    if let Some(Err(error)) = plot.map(|plot| drawing::check_destination(plot, &pictures)) {
+        return Ok(refused(&error.to_string(), NONSENSE));
+    }
+    let device = match device_by_name(&arguments.device) {
+        Ok(device) => device,
+        Err(error) => return Ok(refused(&error.to_string(), NONSENSE)),
+    };
     let Some((models, because)) = models(&arguments)? else {
-        writeln!(stderr(), "{}", no_model())?;
-        return Ok(ExitCode::from(NO_MODEL));
+        return Ok(refused(no_model(), NO_MODEL));
     };
     let mut locators = Vec::new();
     for name in &models {
-        locators.push(open(name, &arguments)?);
+        match open(name, &device, &arguments) {
+            Ok(locator) => locators.push(locator),
+            Err(error @ CannotOpen::Unknown(_)) => {
+                return Ok(refused(&error.to_string(), NONSENSE));
+            }
+            Err(error @ CannotOpen::Missing { .. }) => {
+                return Ok(refused(&error.to_string(), NO_MODEL));
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
     let mut records = Records::new(&arguments, stdout().is_terminal());
     let mut progress = Progress::new("pictures", Some(pictures.len() as u64));
@@ -110,14 +125,16 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         for answer in answers {
             match answer {
                 Ok(answer) => {
-                    if let Some(plot) = plot {
-                        drawing::draw(&answer, plot, &arguments)?;
-                    }
                     records.answer(&answer)?;
+                    let drawn = plot.map(|plot| drawing::draw(&answer, plot, &arguments));
+                    if let Some(Err(error)) = drawn {
+                        failures += 1;
+                        let _ = writeln!(stderr(), "locdiff: {}: {error:#}", answer.name);
+                    }
                 }
                 Err(failure) => {
                     failures += 1;
-                    writeln!(stderr(), "locdiff: {}: {}", failure.name, failure.reason)?;
+                    let _ = writeln!(stderr(), "locdiff: {}: {}", failure.name, failure.reason);
                     records.failure(&failure)?;
                 }
             }
@@ -134,7 +151,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 /// The names of models to ask, and why these; `None` if none is installed.
 fn models(arguments: &Arguments) -> anyhow::Result<Option<(Vec<String>, &'static str)>> {
     if !arguments.model.is_empty() {
-        return Ok(Some((arguments.model.clone(), "it was asked for by name")));
+        let mut names = arguments.model.clone();
+        // Once each, in the order given.
+        let mut seen = std::collections::HashSet::new();
+        names.retain(|name| seen.insert(name.clone()));
+        return Ok(Some((names, "it was asked for by name")));
     }
     let installed = installed_models(&ModelHome::from_env()?);
     let first = installed.first().map(|name| vec![(*name).to_owned()]);
@@ -142,15 +163,22 @@ fn models(arguments: &Arguments) -> anyhow::Result<Option<(Vec<String>, &'static
 }
 
 fn no_model() -> &'static str {
-    "locdiff: no suitable model is installed\n\n\
+    "no suitable model is installed\n\n\
      For photographs from the ground, GeoCLIP (1.7 GB, MIT) can be had with\n\n    \
      locdiff model fetch geoclip\n\n\
      `locdiff doctor` says what is on this machine and what is missing."
 }
 
-fn open(name: &str, arguments: &Arguments) -> anyhow::Result<Geolocator> {
+/// Says why there is no answer, and with which code the program ends.
+fn refused(reason: &str, code: u8) -> ExitCode {
+    // Nobody may be listening there.
+    let _ = writeln!(stderr(), "locdiff: {reason}");
+    ExitCode::from(code)
+}
+
+fn open(name: &str, device: &Device, arguments: &Arguments) -> Result<Geolocator, CannotOpen> {
     let options = OpenOptions {
-        device: device_by_name(&arguments.device)?,
+        device: device.clone(),
         ten_crop: arguments.ten_crop,
         ..OpenOptions::default()
     };
@@ -167,7 +195,7 @@ fn open(name: &str, arguments: &Arguments) -> anyhow::Result<Geolocator> {
         bar.set_position(done as u64);
     });
     bar.finish_and_clear();
-    Ok(opened?)
+    opened
 }
 
 /// What each model says of each picture, picture by picture.
@@ -221,12 +249,4 @@ fn reason(error: &PhotoError) -> String {
 /// Whether a path names a folder, existing or not.
 fn is_folder(path: &Path) -> bool {
     path.is_dir() || path.to_string_lossy().ends_with(std::path::MAIN_SEPARATOR)
-}
-
-fn ensure_one(pictures: &[String], what: &str) -> anyhow::Result<()> {
-    ensure!(
-        pictures.len() == 1 && !Path::new(&pictures[0]).is_dir(),
-        "{what} names one file, but there may be several pictures: give a folder, with a slash at its end"
-    );
-    Ok(())
 }

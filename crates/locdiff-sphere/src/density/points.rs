@@ -13,7 +13,7 @@ use super::{Density, InvalidDensity, log_shares, log_sum_exp};
 use crate::cells::{CellId, POINTS, Rule, Tiling, unit_vector};
 use crate::mesh::{Mesh, Sheet, Sheets};
 use crate::near_index::NearIndex;
-use crate::{EARTH_RADIUS_KM, LatLon, UNIFORM_NLL_NATS, UnitVector};
+use crate::{Area, EARTH_RADIUS_KM, LatLon, UNIFORM_NLL_NATS, UnitVector};
 
 /// The part that is spread over the whole Earth.
 const BACKGROUND: f64 = 1e-6;
@@ -134,26 +134,34 @@ impl PointMasses {
     /// the uniform density mixed in.
     pub fn spread(self, kernel: Kernel) -> Density {
         let vectors = self.places.iter().map(|place| UnitVector::from(*place).to_array()).collect();
-        // The light ones, by ascending weight, until they amount to something.
-        let mut order: Vec<usize> = (0..self.len()).collect();
-        order.sort_by(|a, b| self.log_weights[*a].total_cmp(&self.log_weights[*b]));
-        let mut sum = 0.0;
-        let light = order.iter().take_while(|number| {
-            sum += self.log_weights[**number].exp();
-            sum < NEGLIGIBLE_MASS
-        });
-        let heavy = &order[light.count()..];
-        let heavy_places: Vec<LatLon> = heavy.iter().map(|number| self.places[*number]).collect();
-        let heavy_weights = heavy.iter().map(|number| self.log_weights[*number].exp());
+        let (heavy, heavy_weights) = self.heavy_among((0..self.len()).collect());
         Density::PointMasses(SpreadPoints {
-            heavy: Arc::new(NearIndex::new(&heavy_places)),
-            heavy_weights: heavy_weights.collect(),
+            heavy,
+            heavy_weights,
             index: Arc::new(NearIndex::new(&self.places)),
             vectors,
             points: self,
             kernel,
             mesh: OnceLock::new(),
         })
+    }
+}
+
+impl PointMasses {
+    /// Those of some points that hold nearly all of their mass, and their weights.
+    fn heavy_among(&self, mut numbers: Vec<usize>) -> (Arc<NearIndex>, Arc<[f64]>) {
+        let weight = |number: &usize| self.log_weights[*number].exp();
+        let negligible = NEGLIGIBLE_MASS * numbers.iter().map(weight).sum::<f64>();
+        // The light ones, by ascending weight, until they amount to something.
+        numbers.sort_by(|a, b| self.log_weights[*a].total_cmp(&self.log_weights[*b]));
+        let mut sum = 0.0;
+        let light = numbers.iter().take_while(|number| {
+            sum += weight(number);
+            sum < negligible
+        });
+        let heavy = &numbers[light.count()..];
+        let places: Vec<LatLon> = heavy.iter().map(|number| self.places[*number]).collect();
+        (Arc::new(NearIndex::new(&places)), heavy.iter().map(weight).collect())
     }
 }
 
@@ -180,6 +188,20 @@ impl SpreadPoints {
     /// The kernel that spread them.
     pub fn kernel(&self) -> Kernel {
         self.kernel
+    }
+
+    /// The same, with fine cells only for what lies in an area or within reach of it, as far as it matters there.
+    pub(super) fn focused_on(&self, area: &Area) -> SpreadPoints {
+        let reach_km = FINE_WIDTHS * self.kernel.width_km();
+        let near = |place: LatLon| {
+            let around = (0..8).flat_map(|k| {
+                [0.5, 1.0].map(|part| place.destination(45.0 * f64::from(k), part * reach_km))
+            });
+            area.contains(place) || around.into_iter().any(|place| area.contains(place))
+        };
+        let numbers = (0..self.points.len()).filter(|number| near(self.points.places[*number]));
+        let (heavy, heavy_weights) = self.points.heavy_among(numbers.collect());
+        SpreadPoints { heavy, heavy_weights, mesh: OnceLock::new(), ..self.clone() }
     }
 
     pub(super) fn log_density(&self, place: LatLon) -> f64 {

@@ -11,6 +11,10 @@ use crate::{EARTH_RADIUS_KM, LatLon};
 /// An island of the area isn't worth fine cells if all around it there is less probability than this: there are
 /// thousands of islands, and most densities are elsewhere.
 const NEGLIGIBLE_MASS: f64 = 1e-7;
+/// An area with less probability than this is looked at more closely.
+const LITTLE_MASS: f64 = 0.05;
+/// No density that we restrict is thinner than this part of the uniform one, but where it is zero.
+const LEAST_DENSITY: f64 = 1e-6;
 
 /// A density restricted to an area and renormalised there.
 #[derive(Debug, Clone)]
@@ -23,8 +27,20 @@ pub struct Restriction {
 impl Restriction {
     pub(super) fn new(whole: Density, area: Area) -> Result<Restriction, InvalidDensity> {
         let (whole, area) = (Arc::new(whole), Arc::new(area));
-        let mesh = Mesh::build(&Restricted { whole: &whole, area: &area })
-            .ok_or(InvalidDensity::Nowhere("all over the area"))?;
+        let build = |whole: &Density, negligible_mass| {
+            Mesh::build(&Restricted { whole, area: &area, negligible_mass })
+        };
+        let mut mesh = build(&whole, NEGLIGIBLE_MASS);
+        let mass = mesh.as_ref().map_or(0.0, |mesh| mesh.log_integral.exp());
+        // What is negligible on the whole may be all that there is in the area. Also if the mass is not a
+        // number.
+        if mass.is_nan() || mass <= LITTLE_MASS {
+            let least = LEAST_DENSITY * area.area_km2() / Area::WHOLE_KM2;
+            let focused = whole.focused_on(&area);
+            let whole = focused.as_ref().unwrap_or(&whole);
+            mesh = build(whole, 1e-3 * if mass > least { mass } else { least });
+        }
+        let mesh = mesh.ok_or(InvalidDensity::Nowhere("all over the area"))?;
         resolved(&mesh)?;
         Ok(Restriction { whole, area, mesh: Arc::new(mesh) })
     }
@@ -66,7 +82,9 @@ impl Restriction {
     }
 
     pub(super) fn sheets(&self, tiling: Tiling) -> Box<dyn Sheets + '_> {
-        restricted_sheets(&self.whole, &self.area, tiling)
+        let sheets = self.whole.sheets(tiling);
+        let negligible_mass = NEGLIGIBLE_MASS * self.mesh.log_integral.exp().min(1.0);
+        Box::new(RestrictedSheets { whole: sheets, area: &self.area, tiling, negligible_mass })
     }
 }
 
@@ -74,6 +92,7 @@ impl Restriction {
 struct Restricted<'a> {
     whole: &'a Density,
     area: &'a Area,
+    negligible_mass: f64,
 }
 
 impl Surface for Restricted<'_> {
@@ -82,22 +101,16 @@ impl Surface for Restricted<'_> {
     }
 
     fn sheets(&self, tiling: Tiling) -> Box<dyn Sheets + '_> {
-        restricted_sheets(self.whole, self.area, tiling)
+        let &Restricted { whole, area, negligible_mass } = self;
+        Box::new(RestrictedSheets { whole: whole.sheets(tiling), area, tiling, negligible_mass })
     }
-}
-
-fn restricted_sheets<'a>(
-    whole: &'a Density,
-    area: &'a Area,
-    tiling: Tiling,
-) -> Box<dyn Sheets + 'a> {
-    Box::new(RestrictedSheets { whole: whole.sheets(tiling), area, tiling })
 }
 
 struct RestrictedSheets<'a> {
     whole: Box<dyn Sheets + 'a>,
     area: &'a Area,
     tiling: Tiling,
+    negligible_mass: f64,
 }
 
 impl RestrictedSheets<'_> {
@@ -122,7 +135,7 @@ impl Sheets for RestrictedSheets<'_> {
                     return asked;
                 }
                 let at_stake = asked.unwrap_or(0.0) + self.mass_at_most(id);
-                (at_stake > NEGLIGIBLE_MASS).then_some(at_stake.min(1.0))
+                (at_stake > self.negligible_mass).then_some(at_stake.min(1.0))
             }
         }
     }

@@ -115,15 +115,16 @@ impl EmbeddedPlaces {
         reader.by_ref().take(4096).read_line(&mut line).ok()?;
         let header: Header = serde_json::from_str(&line).ok()?;
         let padded = header.padded;
-        if header != Header::new(identity, places, padded) || !padded.is_multiple_of(LANES) {
+        let sensible = padded > 0 && padded.is_multiple_of(LANES) && padded < 1 << 20;
+        if header != Header::new(identity, places, padded) || !sensible {
             return None;
         }
-        let (mut scales, mut rows) = (vec![0_f32; places], vec![0_i16; places * padded]);
         // Nothing may be missing, and nothing may follow.
-        let expected = line.len() + 4 * places + 2 * rows.len() + 4;
+        let expected = line.len() + 4 * places + 2 * places * padded + 4;
         if fs::metadata(path).ok()?.len() != expected as u64 {
             return None;
         }
+        let (mut scales, mut rows) = (vec![0_f32; places], vec![0_i16; places * padded]);
         reader.read_exact(bytemuck::cast_slice_mut(&mut scales)).ok()?;
         let file = reader.get_ref();
         let start = (line.len() + 4 * places) as u64;
@@ -166,6 +167,9 @@ impl EmbeddedPlaces {
         }
         file.write_all(&hasher.finalize().to_le_bytes())?;
         file.as_file().sync_all()?;
+        // Others on this machine may use it too.
+        #[cfg(unix)]
+        file.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
         file.persist(path)?;
         Ok(())
     }

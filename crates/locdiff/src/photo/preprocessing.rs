@@ -146,6 +146,22 @@ mod tests {
     }
 
     #[test]
+    fn the_centre_is_that_of_the_whole_picture_resized() {
+        for (width, height) in [(400, 1024), (1024, 400), (331, 500), (150, 190), (224, 300)] {
+            let noise = (0..3 * width * height).map(|k| (k * 2_654_435_761_u64 >> 13) as u8);
+            let photo = Photo::from_rgb(width as u32, height as u32, noise.collect()).unwrap();
+            let size = photo.size_with_shortest(224);
+            let all = Area { left: 0, top: 0, width: size.0 as u32, height: size.1 as u32 };
+            let whole = photo.resized_area(size, all);
+            let (left, top) = ((size.0 as usize - 224) / 2, (size.1 as usize - 224) / 2);
+            let rows = whole.chunks_exact(3 * size.0 as usize).skip(top).take(224);
+            let centre: Vec<u8> =
+                rows.flat_map(|row| row[3 * left..][..3 * 224].to_vec()).collect();
+            assert!(Preprocessing::CLIP.centre(&photo) == centre, "{width}×{height}");
+        }
+    }
+
+    #[test]
     #[should_panic(expected = "room for")]
     fn a_slice_of_another_length_is_a_mistake() {
         let photo = Photo::from_rgb(1, 1, vec![0; 3]).unwrap();

@@ -103,7 +103,8 @@ impl Span {
             let centre = ((self.first + k) as f64 + 0.5) * self.scale;
             let first = (centre - 2.0 * stretch + 0.5).max(0.0) as usize;
             let end = ((centre + 2.0 * stretch + 0.5) as usize).min(self.source);
-            let weight = |k: usize| catmull_rom((k as f64 - centre + 0.5) / stretch);
+            // In Pillow's order of operations: the last bit decides some grey levels.
+            let weight = |k: usize| catmull_rom((k as f64 - centre + 0.5) * (1.0 / stretch));
             let total: f64 = (first..end).map(weight).sum();
             let whole = |weight: f64| (weight / total * f64::from(1 << WEIGHT_BITS)).round() as i32;
             Taps { first, weights: (first..end).map(|k| whole(weight(k))).collect() }
@@ -118,7 +119,7 @@ fn catmull_rom(x: f64) -> f64 {
     if x < 1.0 {
         (1.5 * x - 2.5) * x * x + 1.0
     } else if x < 2.0 {
-        ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0
+        (((x - 5.0) * x + 8.0) * x - 4.0) * -0.5
     } else {
         0.0
     }
