@@ -476,7 +476,7 @@ fn a_small_area_far_from_everything_still_has_an_answer() {
     let (sydney, perth, valletta) = (at(-33.87, 151.21), at(-31.95, 115.86), at(35.9, 14.5));
     // Nearly nothing around Malta; of that, a light point and the background.
     for (weight, places) in [(0.0, 2), (1e-7, 3)] {
-        let points = vec![sydney, perth, valletta];
+        let points = [sydney, perth, valletta];
         let weights = [0.7, 0.3, weight];
         let masses = PointMasses::new(points[..places].to_vec(), &weights[..places]).unwrap();
         let density = masses.spread(Kernel::default());

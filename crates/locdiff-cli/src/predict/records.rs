@@ -12,7 +12,7 @@ enum Format {
     Text { map: bool },
     Json,
     GeoJson { features: usize },
-    Csv { writer: csv::Writer<Vec<u8>> },
+    Csv { writer: Box<csv::Writer<Vec<u8>>> },
 }
 
 pub(super) struct Records {
@@ -50,7 +50,7 @@ impl Records {
                 let mut writer = csv::Writer::from_writer(Vec::new());
                 // Into memory: it can't fail.
                 let _ = writer.write_record(COLUMNS);
-                Format::Csv { writer }
+                Format::Csv { writer: Box::new(writer) }
             }
             _ => {
                 let map = match arguments.map {

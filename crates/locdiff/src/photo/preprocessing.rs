@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn the_centre_is_that_of_the_whole_picture_resized() {
         for (width, height) in [(400, 1024), (1024, 400), (331, 500), (150, 190), (224, 300)] {
-            let noise = (0..3 * width * height).map(|k| (k * 2_654_435_761_u64 >> 13) as u8);
+            let noise = (0..3 * width * height).map(|k| ((k * 2_654_435_761_u64) >> 13) as u8);
             let photo = Photo::from_rgb(width as u32, height as u32, noise.collect()).unwrap();
             let size = photo.size_with_shortest(224);
             let all = Area { left: 0, top: 0, width: size.0 as u32, height: size.1 as u32 };
