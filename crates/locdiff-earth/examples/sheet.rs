@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let real = Path::new("/work/shared/data/astronaut");
     let mut pictures = Vec::new();
-    for line in std::fs::read_to_string(real.join("photos.csv"))?.lines().skip(1) {
+    for (index, line) in std::fs::read_to_string(real.join("photos.csv"))?.lines().skip(1).enumerate() {
         let fields: Vec<&str> = line.split(',').collect();
         let photograph = image::open(real.join(fields[0]))?.into_rgb8();
         let side = SIZE as u32 * SCALE;
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 roll_degrees: 0.0,
                 width_km,
             });
-            let (pixels, _) = renderer.photograph(&camera, 0, seed, SIZE);
+            let (pixels, _) = renderer.photograph(&camera, 0, seed + 3 * index as u64, SIZE);
             pictures.push(enlarged(pixels));
         }
     }

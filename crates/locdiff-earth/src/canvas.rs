@@ -37,6 +37,7 @@ pub(crate) struct Canvas {
     pub(crate) shadow: Vec<f32>,
     pub(crate) veil: Vec<f32>,
     pub(crate) patch: Vec<f32>,
+    pub(crate) lamp: Vec<f32>,
     /// Room for filters.
     pub(crate) spare: Vec<f32>,
 }
@@ -63,6 +64,7 @@ impl Canvas {
             &mut self.shadow,
             &mut self.veil,
             &mut self.patch,
+            &mut self.lamp,
             &mut self.spare,
         ] {
             plane.resize(size * size, 0.0);

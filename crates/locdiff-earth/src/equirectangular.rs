@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::land_mask::LandMask;
 use crate::pyramid::{Rows, in_order};
 use crate::reduction::row_from_colours;
+use crate::texels::Texels;
 
 fn decoded(path: &Path) -> Result<RgbImage, Error> {
     let mut reader = image::ImageReader::open(path).map_err(Error::file(path))?;
@@ -48,7 +49,7 @@ pub(crate) fn eight_tile_path(folder: &Path, row: &str, number: i64) -> PathBuf 
 }
 
 /// All rows of the reduced grid, which has as many as the picture.
-pub(crate) fn texels(picture: &RgbImage, rows: &Rows, mask: &LandMask) -> Vec<u32> {
+pub(crate) fn texels(picture: &RgbImage, rows: &Rows, mask: &LandMask) -> Texels {
     let stride = picture.width() as usize * 3;
     in_order(rows.count(), rows.texel_count(), |row| {
         let line = &picture.as_raw()[row * stride..][..stride];

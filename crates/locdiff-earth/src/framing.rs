@@ -7,7 +7,7 @@ use crate::places::Places;
 use crate::random::Random;
 
 /// Lenses wider than this are left out: beyond it, they are fish eyes.
-const WIDEST_TANGENT: f64 = 0.8;
+const WIDEST_TANGENT: f64 = 0.65;
 /// Ground seen flatter than this in the middle of the picture is left out.
 const STEEPEST_INCIDENCE_DEGREES: f64 = 62.0;
 

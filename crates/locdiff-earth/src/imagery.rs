@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::land_mask::LandMask;
 use crate::pyramid::{Level, Pyramid, Rows};
 use crate::reduction::without_sea;
+use crate::texels::Texels;
 use crate::{equirectangular, mercator};
 
 /// Changes whenever texels would come out otherwise, so that old caches are made anew.
@@ -37,7 +38,7 @@ pub enum Light {
 }
 
 /// A picture of the whole Earth that can be sampled at any footprint.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Imagery {
     pub(crate) pyramid: Pyramid,
     light: Light,
@@ -62,7 +63,7 @@ impl Imagery {
         {
             return Ok(Self { pyramid, light });
         }
-        let painted = |rows: usize, texels: &dyn Fn(&Rows) -> Result<Vec<u32>, Error>| {
+        let painted = |rows: usize, texels: &dyn Fn(&Rows) -> Result<Texels, Error>| {
             let rows = Rows::new(rows);
             let texels = texels(&rows)?;
             Ok::<Level, Error>(Level { rows, texels })
@@ -128,7 +129,7 @@ impl Imagery {
         let down = ((90.0 - latitude) / 180.0) as f32;
         let round = ((longitude + 180.0) / 360.0).rem_euclid(1.0) as f32;
         let level = (footprint_km / self.texel_km()).log2() as f32;
-        let [r, g, b, land] = self.pyramid.sample(down, round, level).map(|value| value / 255.0);
+        let [r, g, b, land] = self.pyramid.sampler().at(down, round, level).map(|value| value / 255.0);
         let scale = if self.light == Light::Day && land > 0.0 { 1.0 / land } else { 1.0 };
         ([r, g, b].map(|value| (value * scale).min(1.0)), land)
     }
@@ -154,7 +155,7 @@ fn write_cache(path: &Path, pyramid: &Pyramid) -> std::io::Result<()> {
     file.write_all(CACHE_MAGIC)?;
     file.write_all(&(pyramid.levels[0].rows.count() as u64).to_le_bytes())?;
     for level in pyramid.levels.iter().rev() {
-        file.write_all(bytemuck::cast_slice(&level.texels))?;
+        file.write_all(bytemuck::cast_slice(&level.texels[..]))?;
     }
     file.into_inner()?.sync_all()?;
     std::fs::rename(unfinished, path)
@@ -174,8 +175,8 @@ fn cached(file: File, most_rows: Option<usize>) -> Option<Pyramid> {
             break;
         }
         let rows = Rows::new(count);
-        let mut texels = vec![0u32; rows.texel_count()];
-        file.read_exact(bytemuck::cast_slice_mut(&mut texels)).ok()?;
+        let mut texels = Texels::zero(rows.texel_count());
+        file.read_exact(bytemuck::cast_slice_mut(&mut texels[..])).ok()?;
         levels.insert(0, Level { rows, texels });
     }
     (!levels.is_empty()).then_some(Pyramid { levels })

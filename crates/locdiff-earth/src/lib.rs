@@ -31,6 +31,7 @@ mod sensor;
 mod shading;
 mod shard;
 mod style;
+mod texels;
 
 pub use camera::{Camera, Pose, horizon_tilt_degrees};
 pub use error::Error;

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::land_mask::LandMask;
 use crate::pyramid::{Rows, overlaps};
 use crate::reduction::row_from_colours;
+use crate::texels::Texels;
 
 const TILE_PX: usize = 256;
 
@@ -85,7 +86,7 @@ pub(crate) fn row_count(path: &Path) -> Result<usize, Error> {
 }
 
 /// All rows of the reduced grid, texel by texel.
-pub(crate) fn texels(path: &Path, rows: &Rows, mask: &LandMask) -> Result<Vec<u32>, Error> {
+pub(crate) fn texels(path: &Path, rows: &Rows, mask: &LandMask) -> Result<Texels, Error> {
     let tiles = Tiles::open(path)?;
     let strips = 1usize << tiles.zoom;
     let height = strips * TILE_PX;
@@ -100,7 +101,7 @@ pub(crate) fn texels(path: &Path, rows: &Rows, mask: &LandMask) -> Result<Vec<u3
         (start, end.max(start + 1e-6).max(if end <= 0.0 { 1.0 } else { 0.0 }))
     };
 
-    let mut texels = Vec::with_capacity(rows.texel_count());
+    let mut texels = Texels::zero(rows.texel_count());
     let (mut before, mut row) = (Vec::new(), 0);
     for index in 0..strips {
         let strip = tiles.strip(index)?;
@@ -130,7 +131,9 @@ pub(crate) fn texels(path: &Path, rows: &Rows, mask: &LandMask) -> Result<Vec<u3
                 row_from_colours(&colours, rows, row, mask)
             })
             .collect();
-        made.iter().for_each(|row| texels.extend_from_slice(row));
+        for (row, made) in (first..row).zip(made) {
+            texels[rows.range(row)].copy_from_slice(&made);
+        }
         before = strip;
     }
     Ok(texels)

@@ -12,13 +12,15 @@
 
 use rayon::prelude::*;
 
+use crate::texels::Texels;
+
 /// The coarsest level has at most this many rows.
 const FEWEST_ROWS: usize = 24;
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Level {
     pub(crate) rows: Rows,
-    pub(crate) texels: Vec<u32>,
+    pub(crate) texels: Texels,
 }
 
 /// Where each row lies in a level's texels.
@@ -61,7 +63,7 @@ impl Rows {
 }
 
 /// Level 0 and its reductions.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Pyramid {
     pub(crate) levels: Vec<Level>,
 }
@@ -84,65 +86,66 @@ impl Pyramid {
         Self { levels }
     }
 
+    /// Ready to be sampled often.
+    pub(crate) fn sampler(&self) -> Sampler<'_> {
+        let levels = self.levels.iter();
+        Sampler { levels: levels.map(|level| (&level.rows.spans[..], &level.texels[..])).collect() }
+    }
+}
+
+/// The levels' rows and texels, at hand.
+pub(crate) struct Sampler<'a> {
+    levels: Vec<(&'a [(u32, u32)], &'a [u32])>,
+}
+
+impl Sampler<'_> {
     /// Colour and land share (0–255) at a point: `down` is the part of the way from the north pole
     /// to the south pole, `round` the part of the turn from 180° W eastward, both in 0..1;
     /// `level` says how coarse.
     #[inline(always)]
-    pub(crate) fn sample(&self, down: f32, round: f32, level: f32) -> [f32; 4] {
+    pub(crate) fn at(&self, down: f32, round: f32, level: f32) -> [f32; 4] {
         let top = self.levels.len() - 1;
         let level = level.clamp(0.0, top as f32);
         let fine = level as usize;
         let between = ((level - fine as f32) * 256.0) as u32;
-        let (low, high) = self.levels[fine].bilinear(down, round);
-        let (low, high) = if between == 0 {
-            (low, high)
-        } else {
-            let (low_2, high_2) = self.levels[(fine + 1).min(top)].bilinear(down, round);
-            (mix(low, low_2, between), mix(high, high_2, between))
-        };
-        [
-            (low & 0xff) as f32,
-            (high & 0xff) as f32,
-            (low >> 16) as f32,
-            (high >> 16) as f32,
-        ]
+        let (low, high) = self.bilinear(fine, down, round);
+        let (low_2, high_2) = self.bilinear((fine + 1).min(top), down, round);
+        let (low, high) = (mix(low, low_2, between), mix(high, high_2, between));
+        [(low & 0xff) as f32, (high & 0xff) as f32, (low >> 16) as f32, (high >> 16) as f32]
     }
+
+    /// Red and blue, green and land, in 16-bit lanes.
+    #[inline(always)]
+    fn bilinear(&self, level: usize, down: f32, round: f32) -> (u32, u32) {
+        let (spans, texels) = self.levels[level];
+        let last = spans.len() - 1;
+        let y = (down * spans.len() as f32 - 0.5).clamp(0.0, last as f32);
+        let row = y as u32 as usize;
+        let weight = ((y - row as f32) * 256.0) as u32;
+        let (low, high) = in_row(texels, spans[row], round);
+        let (low_2, high_2) = in_row(texels, spans[(row + 1).min(last)], round);
+        (mix(low, low_2, weight), mix(high, high_2, weight))
+    }
+}
+
+#[inline(always)]
+fn in_row(texels: &[u32], (offset, width): (u32, u32), round: f32) -> (u32, u32) {
+    let x = round * width as f32 - 0.5;
+    let x = if x < 0.0 { x + width as f32 } else { x };
+    let column = (x as u32).min(width - 1);
+    let next = if column + 1 == width { 0 } else { column + 1 };
+    let weight = ((x - column as f32) * 256.0) as u32;
+    let (a, b) = (texels[(offset + column) as usize], texels[(offset + next) as usize]);
+    (
+        mix(a & 0x00ff_00ff, b & 0x00ff_00ff, weight),
+        mix((a >> 8) & 0x00ff_00ff, (b >> 8) & 0x00ff_00ff, weight),
+    )
 }
 
 /// Two pairs of bytes in 16-bit lanes, mixed with a weight of 0..256.
 #[inline(always)]
 fn mix(a: u32, b: u32, weight: u32) -> u32 {
     ((a * (256 - weight) + b * weight + 0x0080_0080) >> 8) & 0x00ff_00ff
-}
-
-impl Level {
-    /// Red and blue, green and land, in 16-bit lanes.
-    #[inline(always)]
-    fn bilinear(&self, down: f32, round: f32) -> (u32, u32) {
-        let last = self.rows.spans.len() - 1;
-        let y = (down * self.rows.spans.len() as f32 - 0.5).clamp(0.0, last as f32);
-        let row = y as usize;
-        let weight = ((y - row as f32) * 256.0) as u32;
-        let (low, high) = self.in_row(row, round);
-        let (low_2, high_2) = self.in_row((row + 1).min(last), round);
-        (mix(low, low_2, weight), mix(high, high_2, weight))
-    }
-
-    #[inline(always)]
-    fn in_row(&self, row: usize, round: f32) -> (u32, u32) {
-        let (offset, width) = self.rows.spans[row];
-        let x = round * width as f32 - 0.5;
-        let x = if x < 0.0 { x + width as f32 } else { x };
-        let column = (x as u32).min(width - 1);
-        let next = if column + 1 == width { 0 } else { column + 1 };
-        let weight = ((x - column as f32) * 256.0) as u32;
-        let row = &self.texels[offset as usize..(offset + width) as usize];
-        let (a, b) = (row[column as usize], row[next as usize]);
-        (
-            mix(a & 0x00ff_00ff, b & 0x00ff_00ff, weight),
-            mix((a >> 8) & 0x00ff_00ff, (b >> 8) & 0x00ff_00ff, weight),
-        )
-    }
 }
 
 /// A coarser level: each texel is the mean over its area.
@@ -194,13 +197,17 @@ pub(crate) fn in_order(
     rows: usize,
     texel_count: usize,
     make: impl Fn(usize) -> Vec<u32> + Sync,
-) -> Vec<u32> {
+) -> Texels {
     const BLOCK: usize = 256;
-    let mut texels = Vec::with_capacity(texel_count);
+    let mut texels = Texels::zero(texel_count);
+    let mut end = 0;
     for start in (0..rows).step_by(BLOCK) {
         let block: Vec<Vec<u32>> =
             (start..(start + BLOCK).min(rows)).into_par_iter().map(&make).collect();
-        block.iter().for_each(|row| texels.extend_from_slice(row));
+        for row in block {
+            texels[end..end + row.len()].copy_from_slice(&row);
+            end += row.len();
+        }
     }
     texels
 }

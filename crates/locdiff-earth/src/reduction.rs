@@ -42,7 +42,7 @@ const SMALL_ISLAND: [u8; 3] = [62, 74, 52];
 pub(crate) fn without_sea(painted: Level) -> Level {
     let Level { rows, texels } = painted;
     let cleaned = in_order(rows.count(), rows.texel_count(), |row| {
-        let around = Around { rows: &rows, texels: &texels, row };
+        let around = Around { rows: &rows, texels: &texels[..], row };
         (0..rows.width(row))
             .map(|column| {
                 let texel = texels[rows.range(row).start + column].to_le_bytes();

@@ -107,7 +107,7 @@ impl Renderer {
                 continue;
             }
             let wanted = |land: f64| last || self.framing.shows.accepts(land);
-            let made = self.expose(&camera, night, source, &mut random, size_px, wanted);
+            let made = self.expose(&camera, night, source, &mut random, size_px, wanted, last);
             if let Some((pixels, land_fraction)) = made {
                 let label = Label {
                     latitude: camera.pose.latitude,
@@ -128,7 +128,7 @@ impl Renderer {
     /// imagery of this number; and its share of land.
     pub fn photograph(&self, camera: &Camera, source: usize, seed: u64, size_px: usize) -> (Vec<u8>, f64) {
         let mut random = Random::new(seed);
-        self.expose(camera, false, source, &mut random, size_px, |_| true).unwrap_or_default()
+        self.expose(camera, false, source, &mut random, size_px, |_| true, true).unwrap_or_default()
     }
 
     /// The width first, so that it does not depend on the sources; then one that is fine enough.
@@ -153,6 +153,7 @@ impl Renderer {
         random: &mut Random,
         size_px: usize,
         wanted: impl Fn(f64) -> bool,
+        wanted_dark: bool,
     ) -> Option<(Vec<u8>, f64)> {
         let scene = Scene::draw(random, &self.style, camera, size_px, night);
         let sensor = Sensor::draw(random, &self.style, night);
@@ -163,15 +164,23 @@ impl Renderer {
                 #[inline(always)]
                 || {
                     canvas.trace(camera, scene.sun);
-                    let (day, shift) = (&self.day[if night { 0 } else { source }], scene.level_shift);
-                    shading::fetch(canvas, day, shift);
+                    let imagery = if night { &self.night[source] } else { &self.day[source] };
+                    shading::fetch(canvas, imagery, scene.level_shift);
                     let land_fraction = canvas.land_fraction();
                     if !wanted(land_fraction) {
                         return None;
                     }
+                    if let Some(moonlit) = &moonlit {
+                        if !moonlit.light_lamps(canvas) && !wanted_dark {
+                            return None;
+                        }
+                        if moonlit.has_moon() {
+                            shading::fetch(canvas, &self.day[0], scene.level_shift);
+                        }
+                    }
                     shading::weather(canvas, &scene);
                     let gain = if let Some(moonlit) = &moonlit {
-                        moonlit.shade(canvas, &scene, &self.night[source]);
+                        moonlit.shade(canvas, &scene);
                         1.0
                     } else {
                         if let Some(clouds) = &scene.clouds {

@@ -43,8 +43,10 @@ pub(crate) struct Clouds {
     pub(crate) weights: [f32; 3],
     pub(crate) warp: f32,
     pub(crate) threshold: f32,
-    /// One over the width of a cloud's edge.
-    pub(crate) steepness: f32,
+    /// How fast a cloud thickens from its edge.
+    pub(crate) thickness: f32,
+    /// How much of the fine noise shows inside clouds.
+    pub(crate) texture: f32,
     pub(crate) opacity: f32,
     pub(crate) brightness: f32,
     pub(crate) shadow: f32,
@@ -109,15 +111,15 @@ impl Scene {
             sun: sun.map(|value| value as f32),
             ambient: 0.04 + 0.06 * random.unit() as f32 * style.light,
             exposure: (random.normal() * 0.28 * f64::from(style.light)).exp() as f32,
-            metering: random.between_f32(0.2, 0.75) * style.light,
+            metering: random.between_f32(0.1, 0.6) * style.light,
             air: air(random, style),
             clouds: clouds(random, style, camera.pose.width_km, pixel_km),
             veil: veil(random, style, camera.pose.width_km, pixel_km),
             snow: snow(random, style, season),
             sea: sea(random, style, glint),
             patches,
-            land_gain: white(random, 0.08),
-            land_contrast: 1.0 + random.between_f32(-0.25, 0.35) * style.colour,
+            land_gain: white(random, 0.03),
+            land_contrast: 1.0 + random.between_f32(-0.2, 0.2) * style.colour,
             level_shift,
         }
     }
@@ -157,10 +159,10 @@ fn sun_direction(
 /// Molecules scatter blue, dust and droplets all colours.
 fn air(random: &mut Random, style: &Style) -> Air {
     let molecules = random.between_f32(0.7, 1.5) * style.haze;
-    let dust = if random.chance(0.75) {
+    let dust = if random.chance(0.85) {
         random.log_between(0.02, 0.25)
     } else {
-        random.log_between(0.2, 0.8)
+        random.log_between(0.2, 0.6)
     };
     let dust = dust as f32 * style.haze;
     let warm = random.between_f32(-0.06, 0.1) * style.colour;
@@ -173,7 +175,7 @@ fn air(random: &mut Random, style: &Style) -> Air {
 
 fn clouds(random: &mut Random, style: &Style, width_km: f64, pixel_km: f64) -> Option<Clouds> {
     // A quarter of views are clear; heavy cloud is rarer than some.
-    let coverage = if random.chance(0.22) { 0.0 } else { random.unit().powf(1.7) * 0.72 };
+    let coverage = if random.chance(0.28) { 0.0 } else { random.unit().powf(2.0) * 0.7 };
     let coverage = (coverage as f32) * style.clouds.min(1.0);
     if coverage < 0.004 {
         return None;
@@ -183,29 +185,29 @@ fn clouds(random: &mut Random, style: &Style, width_km: f64, pixel_km: f64) -> O
         4..=6 => Character::Cells,
         _ => Character::Ridges,
     };
-    let main_period = width_km * random.log_between(0.25, 2.5);
+    let main_period = width_km * random.log_between(0.6, 3.0);
     let stretch = if random.chance(0.4) { random.log_between(1.0, 5.0) } else { 1.0 };
-    let fine_period = main_period * random.between(0.17, 0.4);
+    let fine_period = main_period * random.between(0.23, 0.45);
     let broad_period = width_km * random.log_between(1.2, 5.0);
     let layers = [
         Layer::random(random, Character::Swells, broad_period, 1.5, pixel_km),
         Layer::random(random, main, main_period, stretch, pixel_km),
         Layer::random(random, Character::Billows, fine_period, 1.0, pixel_km),
     ];
-    let weights = [random.between_f32(0.2, 1.0), 0.8, random.between_f32(0.15, 0.5)];
+    let weights = [random.between_f32(0.2, 1.0), 0.8, random.between_f32(0.25, 0.7)];
     let total: f32 = weights.iter().sum();
     let weights = weights.map(|weight| weight / total);
     // Each layer is uniform over 0–1, with variance 1/12; their sum is nearly normal.
     let deviation = weights.iter().map(|weight| weight * weight / 12.0).sum::<f32>().sqrt();
-    let softness = random.log_between(0.04, 0.3) as f32;
     Some(Clouds {
         layers,
         weights,
         warp: random.between_f32(0.0, 0.12),
-        threshold: 0.5 + deviation * upper_quantile(coverage) - 0.3 * softness,
-        steepness: 1.0 / softness,
-        opacity: random.between_f32(0.7, 1.0),
-        brightness: random.between_f32(0.62, 0.95),
+        threshold: 0.5 + deviation * upper_quantile(coverage),
+        thickness: random.log_between(0.5, 5.0) as f32 / deviation,
+        texture: random.between_f32(0.4, 1.0),
+        opacity: random.between_f32(0.75, 1.0),
+        brightness: random.between_f32(0.75, 1.1),
         shadow: random.between_f32(0.3, 0.8) * style.clouds.min(1.0),
         relief: random.between_f32(0.0, 0.5),
         height_km: random.log_between(1.5, 12.0),

@@ -30,8 +30,8 @@ impl Sensor {
         let neighbours = if soft { random.between_f32(0.0, 0.25) } else { random.between_f32(-0.12, 0.05) };
         let noise = random.log_between(0.4, if night { 12.0 } else { 6.0 }) as f32;
         let jpeg = random.chance(style.jpeg_share.into());
-        let quality = random.between(25.0, 92.0) as u8;
-        let saturation = (random.normal() * 0.22 * f64::from(style.colour)).exp() as f32;
+        let quality = random.between(35.0, 95.0) as u8;
+        let saturation = ((random.normal() * 0.25 - 0.12) * f64::from(style.colour)).exp() as f32;
         Self {
             neighbours: neighbours * style.blur.min(1.0),
             passes: if soft && random.chance(0.4) { 2 } else { 1 },
@@ -105,7 +105,7 @@ fn curves(random: &mut Random, strength: f32, night: bool) -> [Vec<f32>; 3] {
     let shoulder = if strength > 0.0 { shoulder } else { 1.0 };
     let black = if night { 0.0 } else { random.between_f32(-0.05, 0.06) * strength };
     let balance: [f32; 3] =
-        std::array::from_fn(|_| (random.normal() as f32 * 0.05 * strength).exp());
+        std::array::from_fn(|_| (random.normal() as f32 * 0.03 * strength).exp());
     std::array::from_fn(|channel| {
         (0..CURVE_STEPS)
             .map(|step| {

@@ -14,9 +14,10 @@ pub(crate) fn fetch(canvas: &mut Canvas, imagery: &Imagery, level_shift: f32) {
     let (view_cos, footprint) = (&canvas.view_cos[..pixels], &canvas.footprint[..pixels]);
     let (red, green) = (&mut canvas.red[..pixels], &mut canvas.green[..pixels]);
     let (blue, land) = (&mut canvas.blue[..pixels], &mut canvas.land[..pixels]);
+    let sampler = imagery.pyramid.sampler();
     for at in 0..pixels {
         let colour = if view_cos[at] >= 0.0 {
-            imagery.pyramid.sample(down[at], round[at], footprint[at] + shift)
+            sampler.at(down[at], round[at], footprint[at] + shift)
         } else {
             [0.0; 4]
         };
@@ -50,8 +51,10 @@ pub(crate) fn weather(canvas: &mut Canvas, scene: &Scene) {
                 let fine = clouds.layers[2].at(tiles, x, y, warp);
                 let [broad_weight, main_weight, fine_weight] = clouds.weights;
                 let value = broad * broad_weight + main * main_weight + fine * fine_weight;
-                let part = ((value - clouds.threshold) * clouds.steepness).clamp(0.0, 1.0);
-                cloud[at] = part * part * (3.0 - 2.0 * part);
+                // Thin at the edge, thicker inwards; the finest noise makes lumps of it.
+                let depth = (value - clouds.threshold).max(0.0) * clouds.thickness;
+                let lumpy = depth * (1.0 + clouds.texture * (2.0 * fine - 1.0));
+                cloud[at] = 1.0 - fading(lumpy);
             }
         }
         None => cloud.fill(0.0),
@@ -153,7 +156,7 @@ pub(crate) fn shade(canvas: &mut Canvas, scene: &Scene) {
             let thin = veil[at];
             let lit_cloud = cloud_brightness
                 * (sun + 0.5 * scene.ambient)
-                * (1.0 + relief * (cloud[at] - shadow[at])).max(0.3);
+                * (0.72 + 0.28 * cloud[at] + relief * (cloud[at] - shadow[at])).max(0.3);
             let amount = air_mass[at] * (1.0 + 2.0 * air.patchiness * uneven);
 
             let channel = |index: usize, map: f32| {
