@@ -9,7 +9,7 @@ use image::RgbImage;
 use crate::EARTH_RADIUS_KM;
 use crate::error::Error;
 use crate::land_mask::LandMask;
-use crate::pyramid::{Level, Pyramid, Rows};
+use crate::pyramid::{LANES, Level, Pyramid, Rows};
 use crate::reduction::without_sea;
 use crate::texels::Texels;
 use crate::{equirectangular, mercator};
@@ -129,7 +129,9 @@ impl Imagery {
         let down = ((90.0 - latitude) / 180.0) as f32;
         let round = ((longitude + 180.0) / 360.0).rem_euclid(1.0) as f32;
         let level = (footprint_km / self.texel_km()).log2() as f32;
-        let [r, g, b, land] = self.pyramid.sampler().at(down, round, level).map(|value| value / 255.0);
+        let sampler = self.pyramid.sampler();
+        let [r, g, b, land] =
+            sampler.at(&[down; LANES], &[round; LANES], level).map(|values| values[0] / 255.0);
         let scale = if self.light == Light::Day && land > 0.0 { 1.0 / land } else { 1.0 };
         ([r, g, b].map(|value| (value * scale).min(1.0)), land)
     }

@@ -1,6 +1,8 @@
 //! Views by night: city lights, moonlight, clouds that dim them.
 
+use crate::camera::Camera;
 use crate::canvas::{Canvas, fading};
+use crate::imagery::Imagery;
 use crate::random::Random;
 use crate::scene::Scene;
 
@@ -27,6 +29,20 @@ impl Night {
             moon: if random.chance(0.5) { random.log_between(0.01, 0.25) as f32 } else { 0.0 },
             through_cloud: random.between_f32(0.2, 0.8),
         }
+    }
+
+    /// A quick look at 8 × 8 points: false where it is hopeless.
+    pub(crate) fn worth_rendering(camera: &Camera, imagery: &Imagery) -> bool {
+        const STEPS: usize = 8;
+        // Coarse texels know of every lamp near them.
+        let footprint_km = camera.pose.width_km / STEPS as f64;
+        (0..STEPS * STEPS).any(|at| {
+            let place = |step: usize| (step as f64 + 0.5) / STEPS as f64 * 2.0 - 1.0;
+            camera.place_at(place(at % STEPS), place(at / STEPS)).is_some_and(|(lat, lon)| {
+                let ([red, green, blue], _) = imagery.colour(lat, lon, footprint_km);
+                lamp_brightness(red, green, blue) > 0.1 * SEEN_LAMP
+            })
+        })
     }
 
     /// Whether the moon shows any of the ground.

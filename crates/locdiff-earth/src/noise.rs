@@ -5,6 +5,7 @@
 
 use std::sync::OnceLock;
 
+use crate::pyramid::split;
 use crate::random::Random;
 
 const SIDE: usize = 256;
@@ -126,8 +127,9 @@ impl Tile {
         let size = SIDE >> reduction;
         let mask = size - 1;
         let texels = &self.reductions[reduction][..size * size];
-        let (column, row) = (x as u32 as usize, y as u32 as usize);
-        let (right, below) = (x - column as f32, y - row as f32);
+        let ((column, right), (row, below)) = (split(x), split(y));
+        let (column, row) = (column as usize, row as usize);
+        let (right, below) = (right as i32 as f32 * (1.0 / 256.0), below as i32 as f32 * (1.0 / 256.0));
         let value = |row: usize, column: usize| {
             f32::from(texels[(row & mask) * size + (column & mask)])
         };

@@ -93,56 +93,124 @@ impl Pyramid {
     }
 }
 
+/// Pixels sampled at once: enough to fill vectors, few enough to share their levels.
+pub(crate) const LANES: usize = 16;
+
+type Lanes<T> = [T; LANES];
+
 /// The levels' rows and texels, at hand.
 pub(crate) struct Sampler<'a> {
     levels: Vec<(&'a [(u32, u32)], &'a [u32])>,
 }
 
 impl Sampler<'_> {
-    /// Colour and land share (0–255) at a point: `down` is the part of the way from the north pole
-    /// to the south pole, `round` the part of the turn from 180° W eastward, both in 0..1;
+    /// Colours and land shares (0–255) at points: `down` is the part of the way from the north
+    /// pole to the south pole, `round` the part of the turn from 180° W eastward, both in 0..1;
     /// `level` says how coarse.
+    ///
+    /// The arithmetic is written lane by lane, which the compiler turns into vectors; only the
+    /// reading itself is one by one.
     #[inline(always)]
-    pub(crate) fn at(&self, down: f32, round: f32, level: f32) -> [f32; 4] {
+    pub(crate) fn at(&self, down: &Lanes<f32>, round: &Lanes<f32>, level: f32) -> [Lanes<f32>; 4] {
         let top = self.levels.len() - 1;
         let level = level.clamp(0.0, top as f32);
         let fine = level as usize;
         let between = ((level - fine as f32) * 256.0) as u32;
         let (low, high) = self.bilinear(fine, down, round);
         let (low_2, high_2) = self.bilinear((fine + 1).min(top), down, round);
-        let (low, high) = (mix(low, low_2, between), mix(high, high_2, between));
-        [(low & 0xff) as f32, (high & 0xff) as f32, (low >> 16) as f32, (high >> 16) as f32]
+        let mut out = [[0.0; LANES]; 4];
+        for lane in 0..LANES {
+            let low = mix(low[lane], low_2[lane], between);
+            let high = mix(high[lane], high_2[lane], between);
+            out[0][lane] = (low & 0xff) as i32 as f32;
+            out[1][lane] = (high & 0xff) as i32 as f32;
+            out[2][lane] = (low >> 16) as i32 as f32;
+            out[3][lane] = (high >> 16) as i32 as f32;
+        }
+        out
     }
 
     /// Red and blue, green and land, in 16-bit lanes.
     #[inline(always)]
-    fn bilinear(&self, level: usize, down: f32, round: f32) -> (u32, u32) {
+    fn bilinear(
+        &self,
+        level: usize,
+        down: &Lanes<f32>,
+        round: &Lanes<f32>,
+    ) -> (Lanes<u32>, Lanes<u32>) {
         let (spans, texels) = self.levels[level];
-        let last = spans.len() - 1;
-        let y = (down * spans.len() as f32 - 0.5).clamp(0.0, last as f32);
-        let row = y as u32 as usize;
-        let weight = ((y - row as f32) * 256.0) as u32;
-        let (low, high) = in_row(texels, spans[row], round);
-        let (low_2, high_2) = in_row(texels, spans[(row + 1).min(last)], round);
-        (mix(low, low_2, weight), mix(high, high_2, weight))
+        let (count, last) = (spans.len() as f32, spans.len() as u32 - 1);
+        let (mut row, mut weight) = ([0; LANES], [0; LANES]);
+        for lane in 0..LANES {
+            let y = (down[lane] * count - 0.5).max(0.0).min(last as f32);
+            let (whole, part) = split(y);
+            row[lane] = whole;
+            weight[lane] = part;
+        }
+        let (low, high) = in_rows(spans, texels, &row, round);
+        for row in &mut row {
+            *row = (*row + 1).min(last);
+        }
+        let (mut low_2, mut high_2) = in_rows(spans, texels, &row, round);
+        for lane in 0..LANES {
+            low_2[lane] = mix(low[lane], low_2[lane], weight[lane]);
+            high_2[lane] = mix(high[lane], high_2[lane], weight[lane]);
+        }
+        (low_2, high_2)
     }
 }
 
 #[inline(always)]
-fn in_row(texels: &[u32], (offset, width): (u32, u32), round: f32) -> (u32, u32) {
-    let x = round * width as f32 - 0.5;
-    let x = if x < 0.0 { x + width as f32 } else { x };
-    let column = (x as u32).min(width - 1);
-    let next = if column + 1 == width { 0 } else { column + 1 };
-    let weight = ((x - column as f32) * 256.0) as u32;
-    let (a, b) = (texels[(offset + column) as usize], texels[(offset + next) as usize]);
-    (
-        mix(a & 0x00ff_00ff, b & 0x00ff_00ff, weight),
-        mix((a >> 8) & 0x00ff_00ff, (b >> 8) & 0x00ff_00ff, weight),
-    )
+fn in_rows(
+    spans: &[(u32, u32)],
+    texels: &[u32],
+    row: &Lanes<u32>,
+    round: &Lanes<f32>,
+) -> (Lanes<u32>, Lanes<u32>) {
+    let (mut offset, mut width) = ([0; LANES], [0; LANES]);
+    for lane in 0..LANES {
+        (offset[lane], width[lane]) = spans[row[lane] as usize];
+    }
+    let (mut left, mut right, mut weight) = ([0; LANES], [0; LANES], [0; LANES]);
+    for lane in 0..LANES {
+        let x = round[lane] * width[lane] as i32 as f32 - 0.5;
+        let x = if x < 0.0 { x + width[lane] as i32 as f32 } else { x };
+        let (column, part) = split(x);
+        let column = column.min(width[lane] - 1);
+        let next = if column + 1 == width[lane] { 0 } else { column + 1 };
+        left[lane] = offset[lane] + column;
+        right[lane] = offset[lane] + next;
+        weight[lane] = part;
+    }
+    let (mut a, mut b) = ([0; LANES], [0; LANES]);
+    for lane in 0..LANES {
+        a[lane] = texels[left[lane] as usize];
+        b[lane] = texels[right[lane] as usize];
+    }
+    let (mut low, mut high) = ([0; LANES], [0; LANES]);
+    for lane in 0..LANES {
+        let (a, b) = (a[lane], b[lane]);
+        low[lane] = mix(a & 0x00ff_00ff, b & 0x00ff_00ff, weight[lane]);
+        high[lane] = mix((a >> 8) & 0x00ff_00ff, (b >> 8) & 0x00ff_00ff, weight[lane]);
+    }
+    (low, high)
 }
 
-/// Two pairs of bytes in 16-bit lanes, mixed with a weight of 0..256.
+/// A number in 0..2²² as a whole number and 256ths of a rest of 0 to 256. At a whole number it may
+/// come out as the one below and a full rest, which interpolates to the same.
+///
+/// Adding 2²³ leaves a float's whole part in its lowest bits: cheaper than a cast, which must mind
+/// numbers that never come here.
+#[inline(always)]
+pub(crate) fn split(x: f32) -> (u32, u32) {
+    const SHIFT: f32 = 8_388_608.0;
+    let shifted = (x - 0.5).max(0.0) + SHIFT;
+    let part = x - (shifted - SHIFT);
+    let whole = shifted.to_bits() & 0x007f_ffff;
+    (whole, (part * 256.0 + SHIFT).to_bits() & 0x1ff)
+}
+
+/// Two pairs of bytes in 16-bit lanes, mixed with a weight of 0 to 256.
 #[inline(always)]
 fn mix(a: u32, b: u32, weight: u32) -> u32 {
     ((a * (256 - weight) + b * weight + 0x0080_0080) >> 8) & 0x00ff_00ff

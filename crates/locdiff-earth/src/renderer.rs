@@ -106,6 +106,9 @@ impl Renderer {
             if !last && !self.framing.worth_rendering(&camera, &self.mask) {
                 continue;
             }
+            if !last && night && !night::Night::worth_rendering(&camera, &sources[source]) {
+                continue;
+            }
             let wanted = |land: f64| last || self.framing.shows.accepts(land);
             let made = self.expose(&camera, night, source, &mut random, size_px, wanted, last);
             if let Some((pixels, land_fraction)) = made {

@@ -82,8 +82,8 @@ impl Sensor {
                 let grey = 0.3 * r + 0.55 * g + 0.15 * b;
                 let tone = |light: f32, curve: &[f32], grain: f32| {
                     let light = (grey + (light - grey) * self.saturation).max(0.0);
-                    let index = (light.sqrt() * to_index).min((CURVE_STEPS - 1) as f32) as usize;
-                    (curve[index] + grain * self.noise + 0.5).clamp(0.0, 255.0) as u8
+                    let index = (light.sqrt() * to_index).min((CURVE_STEPS - 1) as f32) as i32;
+                    (curve[index as usize & (CURVE_STEPS - 1)] + grain * self.noise + 0.5) as u8
                 };
                 out[3 * at] = tone(r, red_curve, grain[3 * at]);
                 out[3 * at + 1] = tone(g, green_curve, grain[3 * at + 1]);

@@ -3,6 +3,7 @@
 use crate::canvas::{Canvas, fading};
 use crate::imagery::Imagery;
 use crate::noise::Tiles;
+use crate::pyramid::LANES;
 use crate::scene::Scene;
 
 /// Reads colours and land share of all pixels.
@@ -10,22 +11,27 @@ use crate::scene::Scene;
 pub(crate) fn fetch(canvas: &mut Canvas, imagery: &Imagery, level_shift: f32) {
     let pixels = canvas.size * canvas.size;
     let shift = level_shift - (imagery.texel_km() as f32).log2();
-    let (down, round) = (&canvas.down[..pixels], &canvas.round[..pixels]);
-    let (view_cos, footprint) = (&canvas.view_cos[..pixels], &canvas.footprint[..pixels]);
-    let (red, green) = (&mut canvas.red[..pixels], &mut canvas.green[..pixels]);
-    let (blue, land) = (&mut canvas.blue[..pixels], &mut canvas.land[..pixels]);
     let sampler = imagery.pyramid.sampler();
-    for at in 0..pixels {
-        let colour = if view_cos[at] >= 0.0 {
-            sampler.at(down[at], round[at], footprint[at] + shift)
-        } else {
-            [0.0; 4]
+    for start in (0..pixels).step_by(LANES) {
+        let end = (start + LANES).min(pixels);
+        let lanes = |plane: &[f32]| {
+            let mut values = [0.5; LANES];
+            values[..end - start].copy_from_slice(&plane[start..end]);
+            values
         };
-        let [r, g, b, share] = colour.map(|value| value * (1.0 / 255.0));
-        red[at] = r;
-        green[at] = g;
-        blue[at] = b;
-        land[at] = share;
+        // Neighbours share a level: it hardly changes over a few pixels.
+        let level = canvas.footprint[start + (end - start) / 2] + shift;
+        let mut colours = sampler.at(&lanes(&canvas.down), &lanes(&canvas.round), level);
+        let view_cos = lanes(&canvas.view_cos);
+        for plane in &mut colours {
+            for lane in 0..LANES {
+                plane[lane] *= if view_cos[lane] >= 0.0 { 1.0 / 255.0 } else { 0.0 };
+            }
+        }
+        let out = [&mut canvas.red, &mut canvas.green, &mut canvas.blue, &mut canvas.land];
+        for (plane, values) in out.into_iter().zip(&colours) {
+            plane[start..end].copy_from_slice(&values[..end - start]);
+        }
     }
 }
 
