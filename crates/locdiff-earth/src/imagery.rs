@@ -15,7 +15,7 @@ use crate::texels::Texels;
 use crate::{equirectangular, mercator};
 
 /// Changes whenever texels would come out otherwise, so that old caches are made anew.
-const CACHE_MAGIC: &[u8; 8] = b"EARTHPY1";
+const CACHE_MAGIC: &[u8; 8] = b"EARTHPY2";
 
 /// Where a picture of the Earth comes from.
 #[derive(Clone, Debug)]

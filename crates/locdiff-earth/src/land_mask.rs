@@ -119,3 +119,29 @@ impl LandMask {
         f64::from(land) / f64::from(STEPS * STEPS)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_what_counting_gives() {
+        let mask = LandMask::from_fn(60, 120, |lat, lon| (3.0 * lat + 7.0 * lon).sin() > 0.2);
+        // Rows 10 to 20, in cells of four columns: count them.
+        let shares = mask.shares(10.0 / 60.0, 20.0 / 60.0, 30);
+        for (cell, &share) in shares.iter().enumerate() {
+            let mut land = 0;
+            for row in 10..20 {
+                for column in 4 * cell..4 * cell + 4 {
+                    let latitude = 90.0 - (f64::from(row) + 0.5) * 3.0;
+                    land += i32::from(mask.is_land(latitude, (column as f64 + 0.5) * 3.0 - 180.0));
+                }
+            }
+            assert!((share - land as f32 / 40.0).abs() < 1e-6, "cell {cell}: {share}, {land}");
+        }
+        // Cells that cut columns, and rows cut in the middle, keep the total.
+        let cut: f32 = mask.shares(0.171, 0.3, 37).iter().sum::<f32>() / 37.0;
+        let fine: f32 = mask.shares(0.171, 0.3, 120).iter().sum::<f32>() / 120.0;
+        assert!((cut - fine).abs() < 1e-5);
+    }
+}

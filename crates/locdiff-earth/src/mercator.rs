@@ -16,6 +16,9 @@ use crate::reduction::row_from_colours;
 use crate::texels::Texels;
 
 const TILE_PX: usize = 256;
+/// NASA's tiles are black or dark along the antimeridian, up to this many pixels on either side:
+/// bridged, or a model would learn to know the line.
+const SEAM_PX: usize = 14;
 
 /// Mercator's y at a latitude (radians), from 0 in the north to 1 in the south.
 fn mercator_down(latitude: f64) -> f64 {
@@ -128,6 +131,7 @@ pub(crate) fn texels(path: &Path, rows: &Rows, mask: &LandMask) -> Result<Texels
                         *sum += weight as f32 * f32::from(byte);
                     }
                 }
+                bridge_seam(&mut colours);
                 row_from_colours(&colours, rows, row, mask)
             })
             .collect();
@@ -137,4 +141,18 @@ pub(crate) fn texels(path: &Path, rows: &Rows, mask: &LandMask) -> Result<Texels
         before = strip;
     }
     Ok(texels)
+}
+
+/// Replaces both ends of a row around the globe by what lies between their neighbours.
+fn bridge_seam(colours: &mut [f32]) {
+    let pixels = colours.len() / 3;
+    for channel in 0..3 {
+        let west = colours[(pixels - 1 - SEAM_PX) * 3 + channel];
+        let east = colours[SEAM_PX * 3 + channel];
+        for step in 0..2 * SEAM_PX {
+            let part = (step + 1) as f32 / (2 * SEAM_PX + 1) as f32;
+            let pixel = (pixels - SEAM_PX + step) % pixels;
+            colours[pixel * 3 + channel] = west + (east - west) * part;
+        }
+    }
 }

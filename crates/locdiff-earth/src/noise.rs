@@ -26,7 +26,8 @@ pub(crate) enum Character {
 
 /// Values spread evenly over 0–255, so that a threshold is a coverage.
 struct Tile {
-    reductions: Vec<Vec<u8>>,
+    // Each value with its neighbours to the right, below, and below to the right, as one number.
+    reductions: Vec<Vec<u32>>,
 }
 
 /// A tile laid over the ground: from km east and north of the view's centre to its columns and rows.
@@ -119,24 +120,39 @@ impl Tile {
             };
             reductions.push((0..size * size).map(mean).collect());
         }
-        Self { reductions }
+        Self { reductions: reductions.iter().map(|values| with_neighbours(values)).collect() }
     }
 
     #[inline(always)]
     fn at(&self, reduction: usize, x: f32, y: f32) -> f32 {
         let size = SIDE >> reduction;
-        let mask = size - 1;
+        let mask = size as u32 - 1;
         let texels = &self.reductions[reduction][..size * size];
         let ((column, right), (row, below)) = (split(x), split(y));
-        let (column, row) = (column as usize, row as usize);
+        let at = ((row & mask) << (SIDE.trailing_zeros() - reduction as u32)) + (column & mask);
+        let four = texels[at as usize];
+        let value = |shift: u32| ((four >> shift) & 0xff) as i32 as f32;
         let (right, below) = (right as i32 as f32 * (1.0 / 256.0), below as i32 as f32 * (1.0 / 256.0));
-        let value = |row: usize, column: usize| {
-            f32::from(texels[(row & mask) * size + (column & mask)])
-        };
-        let top = value(row, column) * (1.0 - right) + value(row, column + 1) * right;
-        let bottom = value(row + 1, column) * (1.0 - right) + value(row + 1, column + 1) * right;
-        (top * (1.0 - below) + bottom * below) * (1.0 / 255.0)
+        let top = value(0) + (value(8) - value(0)) * right;
+        let bottom = value(16) + (value(24) - value(16)) * right;
+        (top + (bottom - top) * below) * (1.0 / 255.0)
     }
+}
+
+fn with_neighbours(values: &[u8]) -> Vec<u32> {
+    let size = values.len().isqrt();
+    let value = |row: usize, column: usize| values[(row % size) * size + column % size];
+    (0..values.len())
+        .map(|at| {
+            let (row, column) = (at / size, at % size);
+            u32::from_le_bytes([
+                value(row, column),
+                value(row, column + 1),
+                value(row + 1, column),
+                value(row + 1, column + 1),
+            ])
+        })
+        .collect()
 }
 
 /// Octaves of smooth random values; the first has `first` of them on a side.

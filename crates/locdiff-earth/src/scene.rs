@@ -204,7 +204,7 @@ fn clouds(random: &mut Random, style: &Style, width_km: f64, pixel_km: f64) -> O
         weights,
         warp: random.between_f32(0.0, 0.12),
         threshold: 0.5 + deviation * upper_quantile(coverage),
-        thickness: random.log_between(0.5, 5.0) as f32 / deviation,
+        thickness: random.log_between(0.5, 3.5) as f32 / deviation,
         texture: random.between_f32(0.4, 1.0),
         opacity: random.between_f32(0.75, 1.0),
         brightness: random.between_f32(0.75, 1.1),

@@ -18,7 +18,7 @@ pub(crate) struct Sensor {
     passes: usize,
     vignette: f32,
     saturation: f32,
-    curves: [Vec<f32>; 3],
+    curves: Box<[[f32; CURVE_STEPS]; 3]>,
     /// Deviation in bytes.
     noise: f32,
     jpeg_quality: Option<u8>,
@@ -66,7 +66,7 @@ impl Sensor {
         let grain = grain();
         let step = 2.0 / size as f32;
         let to_index = (CURVE_STEPS - 1) as f32 / CURVE_END;
-        let [red_curve, green_curve, blue_curve] = &self.curves;
+        let [red_curve, green_curve, blue_curve] = &*self.curves;
         for row in 0..size {
             let y = (row as f32 + 0.5) * step - 1.0;
             let span = row * size..(row + 1) * size;
@@ -80,7 +80,7 @@ impl Sensor {
                 let shade = gain * (1.0 - self.vignette * 0.5 * (x * x + y * y));
                 let (r, g, b) = (red[at] * shade, green[at] * shade, blue[at] * shade);
                 let grey = 0.3 * r + 0.55 * g + 0.15 * b;
-                let tone = |light: f32, curve: &[f32], grain: f32| {
+                let tone = |light: f32, curve: &[f32; CURVE_STEPS], grain: f32| {
                     let light = (grey + (light - grey) * self.saturation).max(0.0);
                     let index = (light.sqrt() * to_index).min((CURVE_STEPS - 1) as f32) as i32;
                     (curve[index as usize & (CURVE_STEPS - 1)] + grain * self.noise + 0.5) as u8
@@ -98,7 +98,7 @@ impl Sensor {
 }
 
 /// Each channel's way from the square root of light to a byte.
-fn curves(random: &mut Random, strength: f32, night: bool) -> [Vec<f32>; 3] {
+fn curves(random: &mut Random, strength: f32, night: bool) -> Box<[[f32; CURVE_STEPS]; 3]> {
     let gamma = (random.normal() * 0.13 * f64::from(strength)).exp() as f32;
     let contrast = random.between_f32(-0.25, 0.75) * strength;
     let shoulder = random.between_f32(0.75, 1.0);
@@ -106,24 +106,23 @@ fn curves(random: &mut Random, strength: f32, night: bool) -> [Vec<f32>; 3] {
     let black = if night { 0.0 } else { random.between_f32(-0.05, 0.06) * strength };
     let balance: [f32; 3] =
         std::array::from_fn(|_| (random.normal() as f32 * 0.03 * strength).exp());
-    std::array::from_fn(|channel| {
-        (0..CURVE_STEPS)
-            .map(|step| {
-                let value = step as f32 / (CURVE_STEPS - 1) as f32 * CURVE_END * balance[channel];
-                // Straight up to the shoulder, then bending towards white.
-                let value = if value > shoulder && shoulder < 1.0 {
-                    let room = 1.0 - shoulder;
-                    let beyond = (value - shoulder) / room;
-                    shoulder + room * beyond / (1.0 + beyond)
-                } else {
-                    value.min(1.0)
-                };
-                let value = if gamma == 1.0 { value } else { value.powf(gamma) };
-                let value = value + contrast * value * (1.0 - value) * (2.0 * value - 1.0);
-                (black + value * (1.0 - black)) * 255.0
-            })
-            .collect()
-    })
+    let curve = |channel: usize| {
+        std::array::from_fn(|step| {
+            let value = step as f32 / (CURVE_STEPS - 1) as f32 * CURVE_END * balance[channel];
+            // Straight up to the shoulder, then bending towards white.
+            let value = if value > shoulder && shoulder < 1.0 {
+                let room = 1.0 - shoulder;
+                let beyond = (value - shoulder) / room;
+                shoulder + room * beyond / (1.0 + beyond)
+            } else {
+                value.min(1.0)
+            };
+            let value = if gamma == 1.0 { value } else { value.powf(gamma) };
+            let value = value + contrast * value * (1.0 - value) * (2.0 * value - 1.0);
+            (black + value * (1.0 - black)) * 255.0
+        })
+    };
+    Box::new(std::array::from_fn(curve))
 }
 
 /// A plane filtered with (w, 1 − 2w, w) along rows, then columns; edges repeat.
