@@ -21,12 +21,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         // South, west, degrees: Europe, Florida, the Bering Strait over the antimeridian,
         // Antarctica, New Zealand, East Africa.
         let windows = [
-            (36.0, 5.0, 12.0), (22.0, -86.0, 12.0), (60.0, 172.0, 12.0),
-            (-79.0, 160.0, 12.0), (-47.0, 166.0, 12.0), (-15.0, 40.0, 12.0),
+            (36.0, 5.0, 12.0),
+            (22.0, -86.0, 12.0),
+            (60.0, 172.0, 12.0),
+            (-79.0, 160.0, 12.0),
+            (-47.0, 166.0, 12.0),
+            (-15.0, 40.0, 12.0),
         ];
         for (index, (south, west, degrees)) in windows.into_iter().enumerate() {
             let window = window(&imagery, &mask, south, west, degrees);
-            imageops::replace(&mut sheet, &window, (index as i64 % 3) * 400, (index as i64 / 3) * 400);
+            imageops::replace(
+                &mut sheet,
+                &window,
+                (index as i64 % 3) * 400,
+                (index as i64 / 3) * 400,
+            );
         }
         sheet.save(out.join(format!("align-{name}.png")))?;
     }

@@ -32,11 +32,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let real = Path::new("/work/shared/data/astronaut");
     let mut pictures = Vec::new();
-    for (index, line) in std::fs::read_to_string(real.join("photos.csv"))?.lines().skip(1).enumerate() {
+    for (index, line) in
+        std::fs::read_to_string(real.join("photos.csv"))?.lines().skip(1).enumerate()
+    {
         let fields: Vec<&str> = line.split(',').collect();
         let photograph = image::open(real.join(fields[0]))?.into_rgb8();
         let side = SIZE as u32 * SCALE;
-        let small = imageops::resize(&photograph, SIZE as u32, SIZE as u32, imageops::FilterType::Triangle);
+        let small =
+            imageops::resize(&photograph, SIZE as u32, SIZE as u32, imageops::FilterType::Triangle);
         pictures.push(imageops::resize(&small, side, side, imageops::FilterType::Nearest));
         let number = |index: usize| fields[index].parse::<f64>();
         // A 36 mm frame; zoom 7 shows nothing below 100 km, so narrower views are widened.

@@ -21,10 +21,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{name}: {gigabytes:.2} GB in {:.1} s", start.elapsed().as_secs_f64());
         Ok::<_, Box<dyn std::error::Error>>(imagery)
     };
-    let day = ["blue-marble", "bmng", "may"].iter().map(|name| open(name)).collect::<Result<_, _>>()?;
+    let day =
+        ["blue-marble", "bmng", "may"].iter().map(|name| open(name)).collect::<Result<_, _>>()?;
     let night = vec![open("black-marble")?];
     let mut renderer = Renderer::new(mask, day, night);
-    for (name, style) in [("plain", Style::plain()), ("training", Style::training())] {
+    let training = Style::training();
+    for (name, style) in [
+        ("plain", Style::plain()),
+        ("training", training),
+        ("training by day", Style { night_share: 0.0, ..training }),
+        ("training by day, no JPEG", Style { night_share: 0.0, jpeg_share: 0.0, ..training }),
+        ("training by night", Style { night_share: 1.0, ..training }),
+    ] {
         renderer.style = style;
         renderer.render(0, 0, size);
         let start = processor_seconds()?;

@@ -3,6 +3,7 @@
 
 use crate::EARTH_RADIUS_KM;
 use crate::camera::{Camera, dot, local_axes};
+use crate::pyramid::LANES;
 
 /// Air straight through the limb, in units of air straight down.
 const LIMB_AIR: f32 = 66.0;
@@ -136,12 +137,10 @@ impl Canvas {
                 out_view[column] = if hit { view_cos } else { -1.0 };
                 let sun_cos = point[0] * sun[0] + point[1] * sun[1] + point[2] * sun[2];
                 out_sun[column] = sun_cos;
-                let sun_view =
-                    -(from_sun[0] + x * from_sun[1] + y * from_sun[2]) * inverse_length;
+                let sun_view = -(from_sun[0] + x * from_sun[1] + y * from_sun[2]) * inverse_length;
                 let between_square = 2.0 + 2.0 * sun_view;
                 let between_up = (sun_cos + view_cos).max(0.02);
-                out_slope[column] =
-                    (between_square / (between_up * between_up) - 1.0).max(0.0);
+                out_slope[column] = (between_square / (between_up * between_up) - 1.0).max(0.0);
                 out_air[column] = if hit {
                     1.0 / (view_cos + 0.03)
                 } else {
@@ -155,6 +154,32 @@ impl Canvas {
     #[inline(always)]
     pub(crate) fn land_fraction(&self) -> f64 {
         f64::from(self.land.iter().sum::<f32>()) / (self.size * self.size) as f64
+    }
+}
+
+/// Some of a plane's pixels from `start` on; beyond its end, halves.
+#[inline(always)]
+pub(crate) fn lanes(plane: &[f32], start: usize) -> [f32; LANES] {
+    match plane[start..].first_chunk() {
+        Some(values) => *values,
+        None => {
+            let mut values = [0.5; LANES];
+            let rest = &plane[start..];
+            values[..rest.len()].copy_from_slice(rest);
+            values
+        }
+    }
+}
+
+/// Puts pixels back, as many as the plane has from `start` on.
+#[inline(always)]
+pub(crate) fn put(plane: &mut [f32], start: usize, values: &[f32; LANES]) {
+    match plane[start..].first_chunk_mut() {
+        Some(out) => *out = *values,
+        None => {
+            let rest = plane.len() - start;
+            plane[start..].copy_from_slice(&values[..rest]);
+        }
     }
 }
 
@@ -214,7 +239,8 @@ mod tests {
     #[test]
     fn arc_tangent_agrees_with_the_library() {
         for step in 0..10_000 {
-            let angle = (f64::from(step) + 0.5) / 10_000.0 * std::f64::consts::TAU - std::f64::consts::PI;
+            let angle =
+                (f64::from(step) + 0.5) / 10_000.0 * std::f64::consts::TAU - std::f64::consts::PI;
             let (sin, cos) = angle.sin_cos();
             let found = f64::from(arc_tangent(sin as f32, cos as f32));
             assert!((found - angle).abs() < 1e-6, "{found} for {angle}");

@@ -43,7 +43,12 @@ pub(crate) fn eight_tiles(folder: &Path) -> Result<RgbImage, Error> {
             if whole.width() == 0 {
                 whole = RgbImage::new(4 * side, 2 * side);
             }
-            imageops::replace(&mut whole, &tile, across * i64::from(side), down as i64 * i64::from(side));
+            imageops::replace(
+                &mut whole,
+                &tile,
+                across * i64::from(side),
+                down as i64 * i64::from(side),
+            );
         }
     }
     Ok(whole)

@@ -74,9 +74,9 @@ impl Imagery {
             })
         };
         let finest = match source {
-            Source::Mbtiles(path) => painted(mercator::row_count(path)?, &|rows| {
-                mercator::texels(path, rows, mask)
-            }),
+            Source::Mbtiles(path) => {
+                painted(mercator::row_count(path)?, &|rows| mercator::texels(path, rows, mask))
+            }
             Source::Equirectangular(path) => from_picture(equirectangular::whole(path)?),
             Source::EightTiles(folder) => from_picture(equirectangular::eight_tiles(folder)?),
         }?;
@@ -94,7 +94,11 @@ impl Imagery {
     /// # Panics
     /// If the picture is not twice as wide as high.
     pub fn from_picture(picture: &RgbImage, light: Light, mask: &LandMask) -> Self {
-        assert_eq!(picture.width(), 2 * picture.height(), "the picture must be twice as wide as high");
+        assert_eq!(
+            picture.width(),
+            2 * picture.height(),
+            "the picture must be twice as wide as high"
+        );
         let rows = Rows::new(picture.height() as usize);
         let texels = equirectangular::texels(picture, &rows, mask);
         Self::over(Level { rows, texels }, light)

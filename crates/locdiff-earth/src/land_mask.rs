@@ -25,7 +25,8 @@ impl LandMask {
         if bytes.get(..8) != Some(MAGIC) {
             return Err(Error::format(path, "another kind of file", "a packed land mask"));
         }
-        let mut numbers = bytes[8..].chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]]));
+        let mut numbers =
+            bytes[8..].chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]]));
         let mut next = || numbers.next().ok_or_else(cut);
         let mut next_u32 = || Ok::<u32, Error>(u32::from(next()?) | u32::from(next()?) << 16);
         let (row_count, columns) = (next_u32()?, next_u32()?);

@@ -97,7 +97,8 @@ pub(crate) fn texels(path: &Path, rows: &Rows, mask: &LandMask) -> Result<Texels
     // The lines of the tiles that a row covers.
     let lines_of = |row: usize| {
         let latitude = |row: usize| (0.5 - row as f64 / rows.count() as f64) * std::f64::consts::PI;
-        let line = |row: usize| (mercator_down(latitude(row)) * height as f64).clamp(0.0, height as f64);
+        let line =
+            |row: usize| (mercator_down(latitude(row)) * height as f64).clamp(0.0, height as f64);
         let (start, end) = (line(row), line(row + 1));
         // Beyond the projection's end: its last line.
         let start = start.min(height as f64 - 1.0);

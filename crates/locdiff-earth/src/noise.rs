@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-use crate::pyramid::split;
+use crate::pyramid::{LANES, split};
 use crate::random::Random;
 
 const SIDE: usize = 256;
@@ -66,14 +66,41 @@ impl Layer {
         }
     }
 
-    /// The noise (0–1) at a point, km east and north of the centre, moved by a part of the period.
+    /// The noise (0–1) at points, km east and north of the centre, moved by parts of the period.
     #[inline(always)]
-    pub(crate) fn at(&self, tiles: &Tiles, east: f32, north: f32, warp: f32) -> f32 {
-        let x = self.from_east[0] * east + self.from_north[0] * north + self.offset[0];
-        let y = self.from_east[1] * east + self.from_north[1] * north + self.offset[1];
+    pub(crate) fn at(
+        &self,
+        tiles: &Tiles,
+        east: &[f32; LANES],
+        north: &[f32; LANES],
+        warp: &[f32; LANES],
+    ) -> [f32; LANES] {
         let size = SIDE >> self.reduction;
-        let warp = warp * size as f32;
-        tiles.tiles[self.character as usize].at(self.reduction, x + warp, y + warp * 0.7)
+        let (mask, row_bits) = (size as u32 - 1, size.trailing_zeros());
+        let texels = &tiles.tiles[self.character as usize].reductions[self.reduction][..];
+        let (mut at, mut right, mut below) = ([0; LANES], [0.0; LANES], [0.0; LANES]);
+        for lane in 0..LANES {
+            let shift = warp[lane] * size as f32;
+            let place = |axis: usize| {
+                self.from_east[axis] * east[lane]
+                    + self.from_north[axis] * north[lane]
+                    + self.offset[axis]
+            };
+            let (column, column_part) = split(place(0) + shift);
+            let (row, row_part) = split(place(1) + 0.7 * shift);
+            at[lane] = ((row & mask) << row_bits) + (column & mask);
+            right[lane] = column_part as i32 as f32 * (1.0 / 256.0);
+            below[lane] = row_part as i32 as f32 * (1.0 / 256.0);
+        }
+        let four: [u32; LANES] = std::array::from_fn(|lane| texels[at[lane] as usize]);
+        let mut out = [0.0; LANES];
+        for lane in 0..LANES {
+            let value = |shift: u32| ((four[lane] >> shift) & 0xff) as i32 as f32;
+            let top = value(0) + (value(8) - value(0)) * right[lane];
+            let bottom = value(16) + (value(24) - value(16)) * right[lane];
+            out[lane] = (top + (bottom - top) * below[lane]) * (1.0 / 255.0);
+        }
+        out
     }
 }
 
@@ -90,7 +117,9 @@ impl Tiles {
             Self {
                 tiles: [
                     Tile::new(fractal(&mut random, 4, 6, 0.55, |value| value)),
-                    Tile::new(fractal(&mut random, 4, 6, 0.6, |value| 1.0 - (2.0 * value - 1.0).abs())),
+                    Tile::new(fractal(&mut random, 4, 6, 0.6, |value| {
+                        1.0 - (2.0 * value - 1.0).abs()
+                    })),
                     Tile::new(cells(&mut random)),
                     Tile::new(fractal(&mut random, 3, 5, 0.35, |value| value)),
                 ],
@@ -121,21 +150,6 @@ impl Tile {
             reductions.push((0..size * size).map(mean).collect());
         }
         Self { reductions: reductions.iter().map(|values| with_neighbours(values)).collect() }
-    }
-
-    #[inline(always)]
-    fn at(&self, reduction: usize, x: f32, y: f32) -> f32 {
-        let size = SIDE >> reduction;
-        let mask = size as u32 - 1;
-        let texels = &self.reductions[reduction][..size * size];
-        let ((column, right), (row, below)) = (split(x), split(y));
-        let at = ((row & mask) << (SIDE.trailing_zeros() - reduction as u32)) + (column & mask);
-        let four = texels[at as usize];
-        let value = |shift: u32| ((four >> shift) & 0xff) as i32 as f32;
-        let (right, below) = (right as i32 as f32 * (1.0 / 256.0), below as i32 as f32 * (1.0 / 256.0));
-        let top = value(0) + (value(8) - value(0)) * right;
-        let bottom = value(16) + (value(24) - value(16)) * right;
-        (top + (bottom - top) * below) * (1.0 / 255.0)
     }
 }
 
@@ -174,7 +188,8 @@ fn fractal(
                 let (cell, part) = (place as usize, place.fract());
                 (cell, (cell + 1) % count, part * part * part * (part * (part * 6.0 - 15.0) + 10.0))
             };
-            let ((x, x_next, right), (y, y_next, below)) = (position(at % SIDE), position(at / SIDE));
+            let ((x, x_next, right), (y, y_next, below)) =
+                (position(at % SIDE), position(at / SIDE));
             let value = |x: usize, y: usize| lattice[y * count + x];
             let top = value(x, y) * (1.0 - right) + value(x_next, y) * right;
             let bottom = value(x, y_next) * (1.0 - right) + value(x_next, y_next) * right;

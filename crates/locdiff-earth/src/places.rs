@@ -17,7 +17,9 @@ pub(crate) struct Places {
 impl Places {
     pub(crate) fn new(mask: &LandMask) -> Self {
         let rows: Vec<Vec<f32>> = (0..ROWS)
-            .map(|row| mask.shares(row as f64 / ROWS as f64, (row + 1) as f64 / ROWS as f64, COLUMNS))
+            .map(|row| {
+                mask.shares(row as f64 / ROWS as f64, (row + 1) as f64 / ROWS as f64, COLUMNS)
+            })
             .collect();
         let mut total = 0.0;
         let mut sums = Vec::with_capacity(ROWS * COLUMNS);

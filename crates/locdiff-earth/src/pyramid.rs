@@ -251,9 +251,8 @@ pub(crate) fn overlaps(start: f64, end: f64) -> impl Iterator<Item = (usize, f64
     // An end a rounding error beyond a whole number touches nothing more.
     let last = (end - 1e-9) as usize;
     let scale = 1.0 / (end - start);
-    (start as usize..=last).map(move |at| {
-        (at, (end.min(at as f64 + 1.0) - start.max(at as f64)).max(0.0) * scale)
-    })
+    (start as usize..=last)
+        .map(move |at| (at, (end.min(at as f64 + 1.0) - start.max(at as f64)).max(0.0) * scale))
 }
 
 pub(crate) fn packed(colour: [f32; 4]) -> u32 {

@@ -105,7 +105,6 @@ impl Around<'_> {
             }
             (weights > 0.0).then(|| sum.map(|value| (value / weights + 0.5) as u8))
         };
-        mean(&|down, across| self.is_inland(down, column + across))
-            .unwrap_or(SMALL_ISLAND)
+        mean(&|down, across| self.is_inland(down, column + across)).unwrap_or(SMALL_ISLAND)
     }
 }

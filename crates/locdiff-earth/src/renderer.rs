@@ -88,7 +88,12 @@ impl Renderer {
     }
 
     /// Some of the views of a seed: each depends on seed and number only.
-    pub fn render_range(&self, seed: u64, numbers: std::ops::Range<u64>, size_px: usize) -> Vec<View> {
+    pub fn render_range(
+        &self,
+        seed: u64,
+        numbers: std::ops::Range<u64>,
+        size_px: usize,
+    ) -> Vec<View> {
         numbers.into_par_iter().map(|number| self.render(seed, number, size_px)).collect()
     }
 
@@ -129,7 +134,13 @@ impl Renderer {
 
     /// The picture that a camera takes by day, with the light and weather of a seed, from the
     /// imagery of this number; and its share of land.
-    pub fn photograph(&self, camera: &Camera, source: usize, seed: u64, size_px: usize) -> (Vec<u8>, f64) {
+    pub fn photograph(
+        &self,
+        camera: &Camera,
+        source: usize,
+        seed: u64,
+        size_px: usize,
+    ) -> (Vec<u8>, f64) {
         let mut random = Random::new(seed);
         self.expose(camera, false, source, &mut random, size_px, |_| true, true).unwrap_or_default()
     }
@@ -144,7 +155,8 @@ impl Renderer {
         let width_km = random.log_between(low, high);
         let fits: Vec<usize> =
             (0..sources.len()).filter(|&at| narrowest(&sources[at]) <= width_km * 1.001).collect();
-        let source = if fits.is_empty() { 0 } else { fits[(random.bits() % fits.len() as u64) as usize] };
+        let source =
+            if fits.is_empty() { 0 } else { fits[(random.bits() % fits.len() as u64) as usize] };
         (source, width_km)
     }
 
@@ -187,7 +199,8 @@ impl Renderer {
                         1.0
                     } else {
                         if let Some(clouds) = &scene.clouds {
-                            let shift = shadow_shift_px(camera, scene.sun, clouds.height_km, size_px);
+                            let shift =
+                                shadow_shift_px(camera, scene.sun, clouds.height_km, size_px);
                             shading::cast_shadows(canvas, shift);
                         } else {
                             canvas.shadow.fill(0.0);

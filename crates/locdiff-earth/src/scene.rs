@@ -242,7 +242,10 @@ fn snow(random: &mut Random, style: &Style, season: f64) -> Option<Snow> {
         line: [winter_line as f32, summer_line as f32],
         raggedness: random.between_f32(4.0, 16.0),
         depth: random.between_f32(0.3, 1.0) * style.snow.min(1.0),
-        ice_line: [ice(random, (-season).max(0.0)) as f32, ice(random, season.max(0.0)) as f32 - 8.0],
+        ice_line: [
+            ice(random, (-season).max(0.0)) as f32,
+            ice(random, season.max(0.0)) as f32 - 8.0,
+        ],
     })
 }
 
@@ -263,7 +266,10 @@ fn sea(random: &mut Random, style: &Style, glint: bool) -> Sea {
     Sea {
         colour: first,
         other: std::array::from_fn(|c| first[c] + (second[c] - first[c]) * contrast),
-        slope: [random.between_f32(-0.35, 0.35) * style.sea, random.between_f32(-0.35, 0.35) * style.sea],
+        slope: [
+            random.between_f32(-0.35, 0.35) * style.sea,
+            random.between_f32(-0.35, 0.35) * style.sea,
+        ],
         glint: if glint { strength * style.glint } else { 0.02 * style.glint },
         smoothness: random.log_between(15.0, 150.0) as f32,
     }

@@ -27,7 +27,8 @@ pub(crate) struct Sensor {
 impl Sensor {
     pub(crate) fn draw(random: &mut Random, style: &Style, night: bool) -> Self {
         let soft = random.chance(0.3);
-        let neighbours = if soft { random.between_f32(0.0, 0.25) } else { random.between_f32(-0.12, 0.05) };
+        let neighbours =
+            if soft { random.between_f32(0.0, 0.25) } else { random.between_f32(-0.12, 0.05) };
         let noise = random.log_between(0.4, if night { 12.0 } else { 6.0 }) as f32;
         let jpeg = random.chance(style.jpeg_share.into());
         let quality = random.between(35.0, 95.0) as u8;
@@ -35,7 +36,11 @@ impl Sensor {
         Self {
             neighbours: neighbours * style.blur.min(1.0),
             passes: if soft && random.chance(0.4) { 2 } else { 1 },
-            vignette: if random.chance(0.5) { random.between_f32(0.0, 0.5) * style.vignette } else { 0.0 },
+            vignette: if random.chance(0.5) {
+                random.between_f32(0.0, 0.5) * style.vignette
+            } else {
+                0.0
+            },
             saturation,
             curves: curves(random, style.colour, night),
             noise: if style.noise > 0.0 { noise * style.noise } else { 0.0 },
@@ -70,7 +75,8 @@ impl Sensor {
         for row in 0..size {
             let y = (row as f32 + 0.5) * step - 1.0;
             let span = row * size..(row + 1) * size;
-            let (red, green) = (&canvas.red[span.clone()][..size], &canvas.green[span.clone()][..size]);
+            let (red, green) =
+                (&canvas.red[span.clone()][..size], &canvas.green[span.clone()][..size]);
             let blue = &canvas.blue[span][..size];
             let out = &mut bytes[row * size * 3..][..size * 3];
             let start = (random.bits() % (GRAINS - 3 * size).max(1) as u64) as usize;

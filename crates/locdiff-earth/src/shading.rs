@@ -1,6 +1,6 @@
 //! From the map's colours to light that reaches the camera, by day.
 
-use crate::canvas::{Canvas, fading};
+use crate::canvas::{Canvas, fading, lanes, put};
 use crate::imagery::Imagery;
 use crate::noise::Tiles;
 use crate::pyramid::LANES;
@@ -13,16 +13,11 @@ pub(crate) fn fetch(canvas: &mut Canvas, imagery: &Imagery, level_shift: f32) {
     let shift = level_shift - (imagery.texel_km() as f32).log2();
     let sampler = imagery.pyramid.sampler();
     for start in (0..pixels).step_by(LANES) {
-        let end = (start + LANES).min(pixels);
-        let lanes = |plane: &[f32]| {
-            let mut values = [0.5; LANES];
-            values[..end - start].copy_from_slice(&plane[start..end]);
-            values
-        };
         // Neighbours share a level: it hardly changes over a few pixels.
-        let level = canvas.footprint[start + (end - start) / 2] + shift;
-        let mut colours = sampler.at(&lanes(&canvas.down), &lanes(&canvas.round), level);
-        let view_cos = lanes(&canvas.view_cos);
+        let level = lanes(&canvas.footprint, start)[LANES / 2] + shift;
+        let mut colours =
+            sampler.at(&lanes(&canvas.down, start), &lanes(&canvas.round, start), level);
+        let view_cos = lanes(&canvas.view_cos, start);
         for plane in &mut colours {
             for lane in 0..LANES {
                 plane[lane] *= if view_cos[lane] >= 0.0 { 1.0 / 255.0 } else { 0.0 };
@@ -30,7 +25,7 @@ pub(crate) fn fetch(canvas: &mut Canvas, imagery: &Imagery, level_shift: f32) {
         }
         let out = [&mut canvas.red, &mut canvas.green, &mut canvas.blue, &mut canvas.land];
         for (plane, values) in out.into_iter().zip(&colours) {
-            plane[start..end].copy_from_slice(&values[..end - start]);
+            put(plane, start, values);
         }
     }
 }
@@ -38,42 +33,48 @@ pub(crate) fn fetch(canvas: &mut Canvas, imagery: &Imagery, level_shift: f32) {
 /// Clouds, veil and patches of all pixels, from noise.
 #[inline(always)]
 pub(crate) fn weather(canvas: &mut Canvas, scene: &Scene) {
+    const STILL: [f32; LANES] = [0.0; LANES];
     let tiles = Tiles::shared();
-    let pixels = canvas.size * canvas.size;
-    let (east, north) = (&canvas.east[..pixels], &canvas.north[..pixels]);
-    let patch = &mut canvas.patch[..pixels];
-    match &scene.patches {
-        Some(layer) => (0..pixels).for_each(|at| patch[at] = layer.at(tiles, east[at], north[at], 0.0)),
-        None => patch.fill(0.5),
-    }
-    let cloud = &mut canvas.cloud[..pixels];
-    match &scene.clouds {
-        Some(clouds) => {
-            for at in 0..pixels {
-                let (x, y) = (east[at], north[at]);
-                let broad = clouds.layers[0].at(tiles, x, y, 0.0);
-                let warp = (broad + patch[at] - 1.0) * clouds.warp;
-                let main = clouds.layers[1].at(tiles, x, y, warp);
-                let fine = clouds.layers[2].at(tiles, x, y, warp);
-                let [broad_weight, main_weight, fine_weight] = clouds.weights;
-                let value = broad * broad_weight + main * main_weight + fine * fine_weight;
+    for start in (0..canvas.size * canvas.size).step_by(LANES) {
+        let (east, north) = (&lanes(&canvas.east, start), &lanes(&canvas.north, start));
+        let patch = match &scene.patches {
+            Some(layer) => layer.at(tiles, east, north, &STILL),
+            None => [0.5; LANES],
+        };
+        put(&mut canvas.patch, start, &patch);
+
+        let mut cloud = [0.0; LANES];
+        if let Some(clouds) = &scene.clouds {
+            let [broad_layer, main_layer, fine_layer] = &clouds.layers;
+            let [broad_weight, main_weight, fine_weight] = clouds.weights;
+            let broad = broad_layer.at(tiles, east, north, &STILL);
+            let mut warp = STILL;
+            for lane in 0..LANES {
+                warp[lane] = (broad[lane] + patch[lane] - 1.0) * clouds.warp;
+            }
+            let main = main_layer.at(tiles, east, north, &warp);
+            let fine = fine_layer.at(tiles, east, north, &warp);
+            for lane in 0..LANES {
+                let value = broad[lane] * broad_weight
+                    + main[lane] * main_weight
+                    + fine[lane] * fine_weight;
                 // Thin at the edge, thicker inwards; the finest noise makes lumps of it.
                 let depth = (value - clouds.threshold).max(0.0) * clouds.thickness;
-                let lumpy = depth * (1.0 + clouds.texture * (2.0 * fine - 1.0));
-                cloud[at] = 1.0 - fading(lumpy);
+                let lumpy = depth * (1.0 + clouds.texture * (2.0 * fine[lane] - 1.0));
+                cloud[lane] = 1.0 - fading(lumpy);
             }
         }
-        None => cloud.fill(0.0),
-    }
-    let veil = &mut canvas.veil[..pixels];
-    match &scene.veil {
-        Some(thin) => {
-            for at in 0..pixels {
-                let value = thin.layer.at(tiles, east[at], north[at], 0.1 * patch[at]);
-                veil[at] = (value - thin.threshold).max(0.0) / (1.0 - thin.threshold) * thin.opacity;
+        put(&mut canvas.cloud, start, &cloud);
+
+        let mut veil = [0.0; LANES];
+        if let Some(thin) = &scene.veil {
+            let streaks = thin.layer.at(tiles, east, north, &patch.map(|value| 0.1 * value));
+            let scale = thin.opacity / (1.0 - thin.threshold);
+            for lane in 0..LANES {
+                veil[lane] = (streaks[lane] - thin.threshold).max(0.0) * scale;
             }
         }
-        None => veil.fill(0.0),
+        put(&mut canvas.veil, start, &veil);
     }
 }
 
@@ -115,9 +116,8 @@ pub(crate) fn shade(canvas: &mut Canvas, scene: &Scene) {
         .clouds
         .as_ref()
         .map_or((0.0, 0.0, 0.0, 0.0), |c| (c.opacity, c.brightness, c.shadow, c.relief));
-    let (winter, snow_lines, ragged, snow_depth, ice_lines) = scene
-        .snow
-        .map_or((1.0, [200.0; 2], 1.0, 0.0, [200.0; 2]), |s| {
+    let (winter, snow_lines, ragged, snow_depth, ice_lines) =
+        scene.snow.map_or((1.0, [200.0; 2], 1.0, 0.0, [200.0; 2]), |s| {
             (s.winter, s.line, s.raggedness, s.depth, s.ice_line)
         });
     for row in 0..size {
@@ -167,13 +167,14 @@ pub(crate) fn shade(canvas: &mut Canvas, scene: &Scene) {
 
             let channel = |index: usize, map: f32| {
                 let painted = (map * unmixed).min(1.0);
-                let contrasted =
-                    (0.3 + (painted - 0.3) * scene.land_contrast).max(0.02) * scene.land_gain[index];
+                let contrasted = (0.3 + (painted - 0.3) * scene.land_contrast).max(0.02)
+                    * scene.land_gain[index];
                 let bare = contrasted * contrasted;
                 // Forests hide part of the snow below them.
                 let white = snow * (0.45 + 2.2 * bare).min(1.0);
                 let soil = bare + (0.85 - bare) * white;
-                let water = (sea.colour[index] + (sea.other[index] - sea.colour[index]) * patch[at])
+                let water = (sea.colour[index]
+                    + (sea.other[index] - sea.colour[index]) * patch[at])
                     * brightness;
                 let water = water + (0.65 - water) * ice + glint * (1.0 - ice);
                 let surface = (water + (soil - water) * share) * light * ground;

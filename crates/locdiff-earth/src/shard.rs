@@ -46,15 +46,18 @@ pub fn read_shard(path: &Path) -> Result<Vec<View>, Error> {
     if bytes.get(..8) != Some(MAGIC) || bytes.len() < 16 {
         return Err(Error::format(path, "another kind of file", "a shard of views"));
     }
-    let number = |at: usize| {
-        u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-    };
+    let number =
+        |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     let (count, size_px) = (number(8) as usize, number(12) as usize);
     let view_bytes = size_px * size_px * 3;
     let expected = 16 + count * (view_bytes + COLUMNS * 4);
     if bytes.len() != expected {
         let found = format!("{} bytes", bytes.len());
-        return Err(Error::format(path, found, format!("{expected} for {count} views of {size_px} px")));
+        return Err(Error::format(
+            path,
+            found,
+            format!("{expected} for {count} views of {size_px} px"),
+        ));
     }
     let table = 16 + count * view_bytes;
     Ok((0..count)

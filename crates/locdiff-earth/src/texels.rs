@@ -21,7 +21,8 @@ impl Texels {
     /// Without enough memory, as a vector does.
     #[expect(clippy::expect_used, reason = "as a vector without memory")]
     pub(crate) fn zero(count: usize) -> Self {
-        let memory = MmapMut::map_anon(4 * count.max(1)).expect("not enough memory for the imagery");
+        let memory =
+            MmapMut::map_anon(4 * count.max(1)).expect("not enough memory for the imagery");
         // Only a wish: without large pages everything works, more slowly.
         #[cfg(target_os = "linux")]
         let _ = memory.advise(memmap2::Advice::HugePage);

