@@ -216,7 +216,7 @@ fn arc_tangent(y: f32, x: f32) -> f32 {
                 + square
                     * (0.199_935_5
                         + square
-                            * (-0.142_088_99
+                            * (-0.142_089
                                 + square
                                     * (0.106_562_64
                                         + square

@@ -23,11 +23,13 @@ pub(crate) struct Level {
     pub(crate) texels: Texels,
 }
 
+/// A row's first texel and its width.
+type Span = (u32, u32);
+
 /// Where each row lies in a level's texels.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
-    // Offset and width.
-    spans: Vec<(u32, u32)>,
+    spans: Vec<Span>,
 }
 
 impl Rows {
@@ -100,7 +102,7 @@ type Lanes<T> = [T; LANES];
 
 /// The levels' rows and texels, at hand.
 pub(crate) struct Sampler<'a> {
-    levels: Vec<(&'a [(u32, u32)], &'a [u32])>,
+    levels: Vec<(&'a [Span], &'a [u32])>,
 }
 
 impl Sampler<'_> {
@@ -162,7 +164,7 @@ impl Sampler<'_> {
 
 #[inline(always)]
 fn in_rows(
-    spans: &[(u32, u32)],
+    spans: &[Span],
     texels: &[u32],
     row: &Lanes<u32>,
     round: &Lanes<f32>,

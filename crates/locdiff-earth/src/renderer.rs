@@ -114,8 +114,7 @@ impl Renderer {
             if !last && night && !night::Night::worth_rendering(&camera, &sources[source]) {
                 continue;
             }
-            let wanted = |land: f64| last || self.framing.shows.accepts(land);
-            let made = self.expose(&camera, night, source, &mut random, size_px, wanted, last);
+            let made = self.expose(&camera, night, source, &mut random, size_px, last);
             if let Some((pixels, land_fraction)) = made {
                 let label = Label {
                     latitude: camera.pose.latitude,
@@ -142,7 +141,7 @@ impl Renderer {
         size_px: usize,
     ) -> (Vec<u8>, f64) {
         let mut random = Random::new(seed);
-        self.expose(camera, false, source, &mut random, size_px, |_| true, true).unwrap_or_default()
+        self.expose(camera, false, source, &mut random, size_px, true).unwrap_or_default()
     }
 
     /// The width first, so that it does not depend on the sources; then one that is fine enough.
@@ -167,8 +166,7 @@ impl Renderer {
         source: usize,
         random: &mut Random,
         size_px: usize,
-        wanted: impl Fn(f64) -> bool,
-        wanted_dark: bool,
+        whatever_it_shows: bool,
     ) -> Option<(Vec<u8>, f64)> {
         let scene = Scene::draw(random, &self.style, camera, size_px, night);
         let sensor = Sensor::draw(random, &self.style, night);
@@ -182,11 +180,11 @@ impl Renderer {
                     let imagery = if night { &self.night[source] } else { &self.day[source] };
                     shading::fetch(canvas, imagery, scene.level_shift);
                     let land_fraction = canvas.land_fraction();
-                    if !wanted(land_fraction) {
+                    if !whatever_it_shows && !self.framing.shows.accepts(land_fraction) {
                         return None;
                     }
                     if let Some(moonlit) = &moonlit {
-                        if !moonlit.light_lamps(canvas) && !wanted_dark {
+                        if !moonlit.light_lamps(canvas) && !whatever_it_shows {
                             return None;
                         }
                         if moonlit.has_moon() {

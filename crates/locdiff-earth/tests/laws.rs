@@ -1,5 +1,4 @@
 //! Laws of the renderer, on a made-up Earth: no file of the real one is needed.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use image::{Rgb, RgbImage};
 use locdiff_earth::{
