@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mask = folders.mask()?;
     // The sea must be there for its coast to be seen: with all of it called land it is kept.
     let everything = LandMask::from_fn(18, 36, |_, _| true);
-    let unmasked = shared::Folders { cache: "/tmp/earth-cache-unmasked".into(), ..folders };
+    let unmasked = shared::Folders { cache: "target/earth/cache-unmasked".into(), ..folders };
     for name in arguments {
         let imagery = unmasked.open(&name, &everything)?;
         let mut sheet = RgbImage::new(1200, 800);

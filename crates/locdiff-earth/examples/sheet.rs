@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let views = renderer.render_batch(seed, 48, SIZE);
     sheet(&views.iter().map(picture).collect::<Vec<_>>(), 12).save(out.join("night.png"))?;
 
-    let real = Path::new("/work/shared/data/astronaut");
+    let real = Path::new("target/earth/astronaut");
     let mut pictures = Vec::new();
     for (index, line) in
         std::fs::read_to_string(real.join("photos.csv"))?.lines().skip(1).enumerate()

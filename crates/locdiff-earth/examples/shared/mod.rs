@@ -19,9 +19,9 @@ impl Folders {
             PathBuf::from(std::env::var(name).unwrap_or_else(|_| usual.to_owned()))
         };
         Self {
-            tiles: folder("EARTH_TILES", "/work/shared/data/earth"),
-            fetched: folder("EARTH_SOURCES", "/tmp/earth-sources"),
-            cache: folder("EARTH_CACHE", "/tmp/earth-cache"),
+            tiles: folder("EARTH_TILES", "target/earth/tiles"),
+            fetched: folder("EARTH_SOURCES", "target/earth/sources"),
+            cache: folder("EARTH_CACHE", "target/earth/cache"),
         }
     }
 
