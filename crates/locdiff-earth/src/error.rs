@@ -1,0 +1,56 @@
+use std::path::PathBuf;
+
+/// What can go wrong with imagery and shards.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file could not be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A picture could not be decoded.
+    #[error("{}: {source}", path.display())]
+    Picture {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: image::ImageError,
+    },
+    /// A tile database could not be read.
+    #[error("{}: {source}", path.display())]
+    Tiles {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: rusqlite::Error,
+    },
+    /// A file is not what it should be.
+    #[error("{}: {found}, expected {expected}", path.display())]
+    Format {
+        /// Which.
+        path: PathBuf,
+        /// What is there.
+        found: String,
+        /// What should be there.
+        expected: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn file(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File { path, source }
+    }
+
+    pub(crate) fn format(
+        path: &std::path::Path,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> Self {
+        Self::Format { path: path.to_owned(), found: found.into(), expected: expected.into() }
+    }
+}

@@ -1,0 +1,47 @@
+//! Views of the Earth from orbit with known places, rendered for training: issue 9's `earth-view`.
+//!
+//! The flow: [`Source`] files become [`Imagery`] (colours of the land at every resolution, with the
+//! share of land from a [`LandMask`]); a [`Renderer`] draws a [`Camera`] by its [`Framing`], light,
+//! weather and sensor by its [`Style`], and makes a [`View`]; [`write_shard`] keeps many of them.
+//! The sea that maps paint is thrown away when imagery is opened: what a view shows of it comes from
+//! [`Style`] alone.
+//!
+//! Conventions: degrees, latitude before longitude; a spherical Earth; pixels as red, green, blue
+//! bytes, rows from the top. The same seed gives the same bytes on the same machine, whatever the
+//! number of threads. The crate is one of its own because nobody who only uses the model should
+//! carry SQLite and a renderer.
+
+mod camera;
+mod canvas;
+mod equirectangular;
+mod error;
+mod framing;
+mod imagery;
+mod land_mask;
+mod mercator;
+mod night;
+mod noise;
+mod places;
+mod pyramid;
+mod random;
+mod reduction;
+mod renderer;
+mod scene;
+mod sensor;
+mod shading;
+mod shard;
+mod style;
+mod texels;
+
+pub use camera::{Camera, Pose, horizon_tilt_degrees};
+pub use error::Error;
+pub use framing::{Framing, Shows};
+pub use imagery::{Imagery, Light, Source};
+pub use land_mask::LandMask;
+pub use random::Random;
+pub use renderer::{Label, Renderer, View};
+pub use shard::{read_shard, write_shard};
+pub use style::Style;
+
+/// Mean radius of the Earth (IUGG), as in `locdiff-sphere`.
+pub const EARTH_RADIUS_KM: f64 = 6371.0088;
