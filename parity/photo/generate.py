@@ -270,6 +270,8 @@ def preprocessing(prepared):
     imagenet = dict(image_mean=[0.485, 0.456, 0.406], image_std=[0.229, 0.224, 0.225])
     dino = BitImageProcessorPil(size={"shortest_edge": 256}, crop_size={"height": 224, "width": 224}, **imagenet)
     cases = [("clip", clip(224, 224), size) for size in [(331, 247), (247, 331), (1201, 900), (100, 61), (224, 224), (225, 224), (37, 900), (1, 1)]]
+    # Tall pictures are resized down first.
+    cases += [("clip", clip(224, 224), (400, 1024)), ("clip", clip(224, 224), (230, 700))]
     cases += [("clip-336", clip(336, 336), (500, 401)), ("dino", dino, (641, 480)), ("dino", dino, (200, 333))]
     # Smaller than the crop, by an even and an odd number.
     cases += [("clip-200", clip(200, 224), (331, 247)), ("clip-199", clip(199, 224), (90, 77))]

@@ -72,8 +72,8 @@ impl ColourBar {
     pub(crate) fn heading(self) -> &'static str {
         match self {
             ColourBar::Hidden => "",
-            ColourBar::TimesUniform => "Probability density, × uniform",
-            ColourBar::PerSteradian => "Probability density, per steradian",
+            ColourBar::TimesUniform => "Density, × uniform",
+            ColourBar::PerSteradian => "Density, per steradian",
             ColourBar::PerMillionSquareKm => "Probability per million km²",
             ColourBar::OfLargest => "Density, % of the largest",
         }

@@ -1,7 +1,7 @@
 //! The countries of the Earth: codes, names and outlines (Natural Earth 1:10m, simplified).
 //!
 //! `assets/countries.mjs` makes the file and describes its format. Outlines are good to a kilometre
-//! or two: of 20,000 towns (GeoNames), 98 % lie within that of their country; who owns what is Natural Earth's opinion of who rules there, not ours.
+//! or two; who owns what is Natural Earth's opinion of who rules there, not ours.
 
 use std::sync::{LazyLock, OnceLock};
 

@@ -1,8 +1,8 @@
 //! Many places with their embeddings, ready to be compared with images.
 //!
 //! Each number is stored in 16 bits, as a whole multiple of a 32,767th of the largest in its row.
-//! Half-precision floats have the same size and four times the error: logits over the gallery
-//! would be off by up to 2e-3 instead of 4e-4. A query reads all of it once, so it takes as long as the
+//! Half-precision floats have the same size and four bits less for the largest numbers of a row.
+//! A query reads all of it once, so it takes as long as the
 //! memory needs to deliver 100 MB.
 //!
 //! On disk: a line of JSON that says what it is, then scales (f32), then rows (i16), all little

@@ -20,7 +20,7 @@ use crate::photo::{Photo, Views};
 const BACKBONE: &str = "clip-vit-l-14";
 /// Places of the even grid: 71 km from one to the next.
 const EVEN_PLACES: usize = 100_000;
-/// Half of that, so that no holes show between the places.
+/// A little less than that, so that no holes show between the places.
 const EVEN_KERNEL_KM: f64 = 50.0;
 
 /// How GeoCLIP is used.
@@ -166,7 +166,7 @@ impl GeoClipLocator {
     }
 
     /// The same from the image encoder's features, one view after the other.
-    pub fn logits_of_features(&self, features: Vec<f32>) -> Vec<Vec<f32>> {
+    fn logits_of_features(&self, features: Vec<f32>) -> Vec<Vec<f32>> {
         let rows = features.len() / self.encoder.width();
         if rows == 0 {
             return Vec::new();

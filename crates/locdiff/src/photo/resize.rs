@@ -1,8 +1,9 @@
 //! Pillow's antialiased bicubic resizing, of just the part that is wanted.
 //!
-//! Pillow's `BICUBIC` is the cubic convolution with a = −0.5, widened when pictures shrink. It goes
-//! across first, rounds to 8 bits, then down, with weights of 22 bits; so does this, and the
-//! numbers are the same. (fast_image_resize has weights of 15 bits and goes down first: up to three
+//! Pillow's `BICUBIC` is the cubic convolution with a = −0.5, widened when pictures shrink, with
+//! weights of 22 bits. It goes across, rounds to 8 bits, and goes down; the other way round for
+//! pictures that lose far more rows than columns (since Pillow 13). So does this, and the numbers
+//! are the same. (fast_image_resize has weights of 15 bits and always goes down first: up to three
 //! levels off where edges overshoot.)
 
 use super::Photo;
@@ -59,7 +60,14 @@ struct View<'a> {
     area: Area,
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
+    /// A whole picture of some width in pixels.
+    fn of_rows(rgb: &'a [u8], width: usize) -> View<'a> {
+        let height = (rgb.len() / (3 * width)) as u32;
+        let area = Area { left: 0, top: 0, width: width as u32, height };
+        View { rgb, stride: 3 * width, area }
+    }
+
     fn row(&self, row: usize) -> &[u8] {
         let start = (self.area.top as usize + row) * self.stride + 3 * self.area.left as usize;
         &self.rgb[start..][..3 * self.area.width as usize]
@@ -71,6 +79,8 @@ impl View<'_> {
 struct Span {
     /// Pixels of the whole source.
     source: usize,
+    /// Pixels that the whole source becomes.
+    resized: u64,
     /// Pixels of the source per pixel of the result.
     scale: f64,
     first: usize,
@@ -89,7 +99,13 @@ const WEIGHT_BITS: u32 = 22;
 impl Span {
     fn new(first: u64, pixels: u32, source: u32, resized: u64) -> Span {
         let scale = f64::from(source) / resized as f64;
-        Span { source: source as usize, scale, first: first as usize, pixels: pixels as usize }
+        let (first, pixels) = (first as usize, pixels as usize);
+        Span { source: source as usize, resized, scale, first, pixels }
+    }
+
+    /// Pixels that are lost; below zero if there become more.
+    fn loss(&self) -> i64 {
+        self.source as i64 - self.resized as i64
     }
 
     /// Whether pixels stay as they are.
@@ -125,17 +141,22 @@ fn catmull_rom(x: f64) -> f64 {
     }
 }
 
-/// Across first, then down.
+/// In Pillow's order: across first, unless many more rows than columns are lost.
 fn resample(source: &View<'_>, across: Span, down: Span) -> Vec<u8> {
     if down.is_copy() {
         return resample_across(source, down.first, down.pixels, across);
     }
     let taps = down.taps();
+    if down.loss() > 0 && down.loss() > 2 * across.loss() {
+        let low = resample_down(source, 0, &taps);
+        let low = View::of_rows(&low, across.source);
+        return resample_across(&low, 0, down.pixels, across);
+    }
     let end_of = |taps: &Taps| taps.first + taps.weights.len();
     let first = taps.iter().map(|taps| taps.first).min().unwrap_or_default();
     let end = taps.iter().map(end_of).max().unwrap_or_default();
     let narrow = resample_across(source, first, end - first, across);
-    resample_down(&narrow, 3 * across.pixels, first, &taps)
+    resample_down(&View::of_rows(&narrow, across.pixels), first, &taps)
 }
 
 /// Some rows of the source, resized across.
@@ -217,15 +238,16 @@ fn level(sum: i32) -> u8 {
     (sum >> WEIGHT_BITS).clamp(0, 255) as u8
 }
 
-/// Rows of `width` bytes, of which the first one is called `first_row`, resized down.
-fn resample_down(rows: &[u8], width: usize, first_row: usize, taps: &[Taps]) -> Vec<u8> {
+/// The source, whose first row is called `first_row`, resized down.
+fn resample_down(source: &View<'_>, first_row: usize, taps: &[Taps]) -> Vec<u8> {
+    let width = 3 * source.area.width as usize;
     let mut output = vec![0; width * taps.len()];
     let mut sums = vec![0_i32; width];
     for (output, taps) in output.chunks_exact_mut(width).zip(taps) {
-        let rows = rows[(taps.first - first_row) * width..].chunks_exact(width);
         vectorised!({
             sums.fill(1 << (WEIGHT_BITS - 1));
-            for (row, weight) in rows.zip(&taps.weights) {
+            for (k, weight) in taps.weights.iter().enumerate() {
+                let row = source.row(taps.first - first_row + k);
                 sums.iter_mut().zip(row).for_each(|(sum, n)| *sum += weight * i32::from(*n));
             }
             output.iter_mut().zip(&sums).for_each(|(to, sum)| *to = level(*sum));
