@@ -7,8 +7,8 @@ use std::time::Instant;
 use burn::tensor::Device;
 use clap::Args;
 use locdiff::{
-    GeoClip, GeoClipLocator, ImageEncoder, ModelHome, SelfTest, SelfTestFailed, test_encoder,
-    test_geoclip,
+    EarthView, GeoClip, GeoClipLocator, ImageEncoder, ModelHome, SelfTest, SelfTestFailed,
+    test_earth_view, test_encoder, test_geoclip,
 };
 use serde_json::json;
 
@@ -78,7 +78,7 @@ impl State {
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let home = ModelHome::from_env()?;
-    let mut findings = vec![geoclip(&home, &arguments)];
+    let mut findings = vec![earth_view(&arguments), geoclip(&home, &arguments)];
     let encoders = known_encoders().into_iter().chain(imported_encoders(&home));
     findings.extend(encoders.map(|name| encoder(&name, &home, &arguments)));
     let broken = findings.iter().any(|finding| finding.state == State::Broken);
@@ -144,6 +144,18 @@ fn features() -> Vec<&'static str> {
         ("s3", cfg!(feature = "s3")),
     ];
     all.into_iter().filter(|(_, built)| *built).map(|(name, _)| name).collect()
+}
+
+/// The model inside this program.
+fn earth_view(arguments: &Arguments) -> Finding {
+    let name = "earth-view".to_owned();
+    let detail = "In this program".to_owned();
+    if arguments.no_tests {
+        return Finding { name, state: State::Installed, detail, remedy: None };
+    }
+    let began = Instant::now();
+    let model = EarthView::built_in(&Device::flex());
+    tested(name, detail, test_earth_view(&model), began, "Build or get the program again")
 }
 
 fn geoclip(home: &ModelHome, arguments: &Arguments) -> Finding {

@@ -151,6 +151,29 @@ rgb.jpg
     assert_eq!(home.success(&["predict", "rgb.jpg", "-k", "3"]).len(), answer.len());
 }
 
+/// From a clean clone, without a network: the pictures that the README shows.
+#[test]
+fn the_built_in_model_knows_the_examples() {
+    let home = Home::empty();
+    for (name, latitude, longitude, nearer_km) in
+        [("madagascar", -19.5, 46.5, 300.0), ("sinai", 28.5, 34.0, 450.0)]
+    {
+        let path = repository(&format!("examples/{name}.jpg"));
+        let line = home.success(&["predict", path.to_str().unwrap(), "--json"]);
+        let json: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(json["model"]["name"], "earth-view");
+        assert_eq!(json["calibrated"], true);
+        let best = &json["candidates"][0];
+        let place = |best: &Value| {
+            let number = |field: &str| best[field].as_f64().unwrap();
+            locdiff_sphere::LatLon::new(number("latitude"), number("longitude")).unwrap()
+        };
+        let truth = locdiff_sphere::LatLon::new(latitude, longitude).unwrap();
+        assert!(place(best).distance_km(truth) < nearer_km, "{name}: {best}");
+        assert!(best["mass"].as_f64().unwrap() > 0.5, "{name}: {best}");
+    }
+}
+
 #[test]
 fn gps_in_the_picture_is_told_and_compared() {
     let home = Home::with_geoclip();
@@ -206,7 +229,7 @@ fn no_model() {
     assert_data_eq!(
         home.failure(&["predict", "rgb.jpg"], 3),
         str![[r#"
-locdiff: no suitable model is installed
+locdiff: rgb.jpg: no suitable model: for earth-view, it looks unlike views of the Earth from above
 
 For photographs from the ground, GeoCLIP (1.7 GB, MIT) can be had with
 

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-/// What can go wrong with imagery and shards.
+/// What can go wrong with imagery.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -44,6 +44,8 @@ pub struct Framing {
     pub tilt_degrees: f64,
     /// Land or open sea.
     pub shows: Shows,
+    /// Share of views that show open sea all the same.
+    pub open_sea_share: f64,
 }
 
 impl Default for Framing {
@@ -55,6 +57,7 @@ impl Default for Framing {
             highest_km: 3000.0,
             tilt_degrees: 50.0,
             shows: Shows::Land,
+            open_sea_share: 0.0,
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The flow: [`Source`] files become [`Imagery`] (colours of the land at every resolution, with the
 //! share of land from a [`LandMask`]); a [`Renderer`] draws a [`Camera`] by its [`Framing`], light,
-//! weather and sensor by its [`Style`], and makes a [`View`]; [`write_shard`] keeps many of them.
+//! weather and sensor by its [`Style`], and makes a [`View`].
 //! The sea that maps paint is thrown away when imagery is opened: what a view shows of it comes from
 //! [`Style`] alone.
 //!
@@ -29,7 +29,6 @@ mod renderer;
 mod scene;
 mod sensor;
 mod shading;
-mod shard;
 mod style;
 mod texels;
 
@@ -40,7 +39,6 @@ pub use imagery::{Imagery, Light, Source};
 pub use land_mask::LandMask;
 pub use random::Random;
 pub use renderer::{Label, Renderer, View};
-pub use shard::{read_shard, write_shard};
 pub use style::Style;
 
 /// Mean radius of the Earth (IUGG), as in `locdiff-sphere`.

@@ -4,9 +4,9 @@ use std::cell::RefCell;
 
 use rayon::prelude::*;
 
-use crate::camera::{Camera, dot, local_axes};
+use crate::camera::{Camera, dot, local_axes, place_of};
 use crate::canvas::Canvas;
-use crate::framing::Framing;
+use crate::framing::{Framing, Shows};
 use crate::imagery::Imagery;
 use crate::land_mask::LandMask;
 use crate::places::Places;
@@ -28,6 +28,10 @@ pub struct Label {
     pub latitude: f64,
     /// Its longitude, degrees.
     pub longitude: f64,
+    /// Latitude of the point below the camera.
+    pub below_latitude: f64,
+    /// Its longitude.
+    pub below_longitude: f64,
     /// Width that the picture takes in at the distance of its middle.
     pub width_km: f64,
     /// Angle between straight down and the middle of the picture, at the camera.
@@ -102,23 +106,32 @@ impl Renderer {
         let mut random = Random::of_view(seed, number);
         let night = !self.night.is_empty() && random.chance(self.style.night_share.into());
         let sources = if night { &self.night } else { &self.day };
+        let mut framing = self.framing;
+        // By night the sea is black.
+        if !night && framing.open_sea_share > 0.0 && random.chance(framing.open_sea_share) {
+            framing.shows = Shows::OpenSea;
+        }
         let mut tries = 0;
         loop {
             tries += 1;
             let (source, width_km) = self.source_and_width(&mut random, sources);
-            let camera = self.framing.camera(&mut random, &self.places, width_km);
+            let camera = framing.camera(&mut random, &self.places, width_km);
             let last = tries >= MOST_TRIES;
-            if !last && !self.framing.worth_rendering(&camera, &self.mask) {
+            if !last && !framing.worth_rendering(&camera, &self.mask) {
                 continue;
             }
             if !last && night && !night::Night::worth_rendering(&camera, &sources[source]) {
                 continue;
             }
-            let made = self.expose(&camera, night, source, &mut random, size_px, last);
+            let shows = (!last).then_some(framing.shows);
+            let made = self.expose(&camera, night, source, &mut random, size_px, shows);
             if let Some((pixels, land_fraction)) = made {
+                let (below_latitude, below_longitude) = place_of(camera.position);
                 let label = Label {
                     latitude: camera.pose.latitude,
                     longitude: camera.pose.longitude,
+                    below_latitude,
+                    below_longitude,
                     width_km,
                     tilt_degrees: camera.pose.tilt_degrees,
                     altitude_km: camera.pose.altitude_km,
@@ -141,7 +154,7 @@ impl Renderer {
         size_px: usize,
     ) -> (Vec<u8>, f64) {
         let mut random = Random::new(seed);
-        self.expose(camera, false, source, &mut random, size_px, true).unwrap_or_default()
+        self.expose(camera, false, source, &mut random, size_px, None).unwrap_or_default()
     }
 
     /// The width first, so that it does not depend on the sources; then one that is fine enough.
@@ -166,7 +179,8 @@ impl Renderer {
         source: usize,
         random: &mut Random,
         size_px: usize,
-        whatever_it_shows: bool,
+        // None takes whatever there is.
+        shows: Option<Shows>,
     ) -> Option<(Vec<u8>, f64)> {
         let scene = Scene::draw(random, &self.style, camera, size_px, night);
         let sensor = Sensor::draw(random, &self.style, night);
@@ -180,11 +194,11 @@ impl Renderer {
                     let imagery = if night { &self.night[source] } else { &self.day[source] };
                     shading::fetch(canvas, imagery, scene.level_shift);
                     let land_fraction = canvas.land_fraction();
-                    if !whatever_it_shows && !self.framing.shows.accepts(land_fraction) {
+                    if shows.is_some_and(|shows| !shows.accepts(land_fraction)) {
                         return None;
                     }
                     if let Some(moonlit) = &moonlit {
-                        if !moonlit.light_lamps(canvas) && !whatever_it_shows {
+                        if !moonlit.light_lamps(canvas) && shows.is_some() {
                             return None;
                         }
                         if moonlit.has_moon() {

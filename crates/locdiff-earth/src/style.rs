@@ -49,20 +49,20 @@ impl Style {
         }
     }
 
-    /// What the model is trained on.
+    /// What the model is trained on: the weather in which crews take pictures, mostly clear.
     pub fn training() -> Self {
         Self {
-            light: 1.0,
-            haze: 1.0,
-            clouds: 1.0,
-            snow: 1.0,
+            light: 0.8,
+            haze: 0.5,
+            clouds: 0.5,
+            snow: 0.9,
             sea: 1.0,
-            glint: 1.0,
-            colour: 1.0,
-            blur: 1.0,
-            vignette: 1.0,
-            noise: 1.0,
-            jpeg_share: 0.25,
+            glint: 0.7,
+            colour: 0.7,
+            blur: 0.5,
+            vignette: 0.6,
+            noise: 0.4,
+            jpeg_share: 0.2,
             night_share: 0.15,
         }
     }

@@ -2,8 +2,7 @@
 
 use image::{Rgb, RgbImage};
 use locdiff_earth::{
-    Camera, EARTH_RADIUS_KM, Imagery, LandMask, Light, Pose, Random, Renderer, Shows, Source,
-    Style, read_shard, write_shard,
+    Camera, EARTH_RADIUS_KM, Imagery, LandMask, Light, Pose, Random, Renderer, Shows, Source, Style,
 };
 
 /// Land in blobs of some hundred kilometres, on every side of the antimeridian and at the poles.
@@ -299,26 +298,6 @@ fn views_show_as_much_land_as_asked_for() {
     renderer.framing.width_km = [600.0, 620.0];
     renderer.style.night_share = 0.0;
     assert!(renderer.render_batch(3, 20, 32).iter().all(|view| view.label.land_fraction <= 0.001));
-}
-
-#[test]
-fn a_shard_gives_back_its_views() {
-    let renderer = blob_renderer([0, 0, 90]);
-    let views = renderer.render_batch(4, 10, 32);
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("views.shard");
-    write_shard(&path, &views).unwrap();
-    let read = read_shard(&path).unwrap();
-    assert_eq!(read.len(), views.len());
-    for (read, view) in read.iter().zip(&views) {
-        assert_eq!(read.pixels, view.pixels);
-        assert!((read.label.latitude - view.label.latitude).abs() < 1e-5);
-        assert!((read.label.longitude - view.label.longitude).abs() < 2e-5);
-        assert_eq!(read.label.night, view.label.night);
-    }
-    let bytes = std::fs::read(&path).unwrap();
-    std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
-    assert!(read_shard(&path).unwrap_err().to_string().contains("for 10 views of 32 px"));
 }
 
 #[test]

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use burn::module::Module;
 use locdiff::{AdamState, Denoiser, read_weights, write_weights};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -30,27 +31,27 @@ const OPTIMIZER: &str = "optimizer.safetensors";
 const STATE: &str = "state.json";
 const PARTIAL: &str = "partial";
 
-/// Where a run stands.
+/// Where a run stands: a network, and where its data go on.
 #[derive(Debug)]
-pub struct Checkpoint {
+pub struct Checkpoint<M = Denoiser, P = Position> {
     /// Steps taken.
     pub step: u64,
     /// Where the data go on.
-    pub position: Position,
+    pub position: P,
     /// The weights.
-    pub denoiser: Denoiser,
+    pub network: M,
     /// Their moving average.
-    pub averaged: Denoiser,
+    pub averaged: M,
     /// The optimiser's memory.
     pub optimizer: AdamState,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct State {
+struct State<P> {
     version: u32,
     step: u64,
     optimizer_steps: u64,
-    position: Position,
+    position: P,
     /// SHA-256 of each other file.
     checksums: BTreeMap<String, String>,
 }
@@ -69,6 +70,9 @@ fn invalid(path: &Path, reason: impl ToString) -> InvalidCheckpoint {
     InvalidCheckpoint { path: path.into(), reason: reason.to_string() }
 }
 
+/// A checkpoint, and newer ones that are damaged.
+pub type Found<M, P> = (Checkpoint<M, P>, Vec<InvalidCheckpoint>);
+
 /// The checkpoints of a run.
 #[derive(Debug, Clone)]
 pub struct Checkpoints {
@@ -83,7 +87,10 @@ impl Checkpoints {
     }
 
     /// Writes one, then removes those that are too many.
-    pub fn save(&self, checkpoint: &Checkpoint) -> Result<PathBuf, InvalidCheckpoint> {
+    pub fn save<M: Module, P: Serialize + Clone>(
+        &self,
+        checkpoint: &Checkpoint<M, P>,
+    ) -> Result<PathBuf, InvalidCheckpoint> {
         let partial = self.directory.join(PARTIAL);
         let place = self.directory.join(format!("{:09}", checkpoint.step));
         let written = self.write(checkpoint, &partial);
@@ -108,17 +115,21 @@ impl Checkpoints {
         Ok(place)
     }
 
-    fn write(&self, checkpoint: &Checkpoint, partial: &Path) -> Result<(), InvalidCheckpoint> {
+    fn write<M: Module, P: Serialize + Clone>(
+        &self,
+        checkpoint: &Checkpoint<M, P>,
+        partial: &Path,
+    ) -> Result<(), InvalidCheckpoint> {
         let here = |error: io::Error| invalid(partial, error);
         if partial.exists() {
             fs::remove_dir_all(partial).map_err(here)?;
         }
         fs::create_dir_all(partial).map_err(here)?;
-        let weights = |denoiser, name: &str| {
+        let weights = |network, name: &str| {
             let path = partial.join(name);
-            write_weights(denoiser, &path, &[]).map_err(|error| invalid(&path, error))
+            write_weights(network, &path, &[]).map_err(|error| invalid(&path, error))
         };
-        weights(&checkpoint.denoiser, WEIGHTS)?;
+        weights(&checkpoint.network, WEIGHTS)?;
         weights(&checkpoint.averaged, AVERAGED)?;
         write_optimizer(&checkpoint.optimizer, &partial.join(OPTIMIZER))?;
         let mut checksums = BTreeMap::new();
@@ -162,10 +173,10 @@ impl Checkpoints {
 
     /// The newest checkpoint that is whole, and what was wrong with newer ones; `None` if
     /// there is none at all.
-    pub fn newest(
+    pub fn newest<M: Module, P: DeserializeOwned>(
         &self,
-        template: &Denoiser,
-    ) -> Result<Option<(Checkpoint, Vec<InvalidCheckpoint>)>, InvalidCheckpoint> {
+        template: &M,
+    ) -> Result<Option<Found<M, P>>, InvalidCheckpoint> {
         let mut damaged = Vec::new();
         for step in self.steps().into_iter().rev() {
             match self.read(step, template) {
@@ -179,11 +190,15 @@ impl Checkpoints {
         }
     }
 
-    fn read(&self, step: u64, template: &Denoiser) -> Result<Checkpoint, InvalidCheckpoint> {
+    fn read<M: Module, P: DeserializeOwned>(
+        &self,
+        step: u64,
+        template: &M,
+    ) -> Result<Checkpoint<M, P>, InvalidCheckpoint> {
         let place = self.directory.join(format!("{step:09}"));
         let here = |error: io::Error| invalid(&place, error);
         let state = fs::read(place.join(STATE)).map_err(here)?;
-        let state: State =
+        let state: State<P> =
             serde_json::from_slice(&state).map_err(|error| invalid(&place, error))?;
         if state.version != 1 {
             let reason = format!("is of version {}, this program reads version 1", state.version);
@@ -196,7 +211,7 @@ impl Checkpoints {
                 return Err(invalid(&place.join(name), reason));
             }
         }
-        let weights = |template: Denoiser, name: &str| {
+        let weights = |template: M, name: &str| {
             let path = place.join(name);
             read_weights(template, &path).map_err(|error| invalid(&path, error))
         };
@@ -205,7 +220,7 @@ impl Checkpoints {
         Ok(Checkpoint {
             step: state.step,
             position: state.position,
-            denoiser: weights(template.clone(), WEIGHTS)?,
+            network: weights(template.clone(), WEIGHTS)?,
             averaged,
             optimizer: read_optimizer(&place.join(OPTIMIZER), state.optimizer_steps)?,
         })

@@ -14,7 +14,7 @@ mod run;
 mod training;
 mod validation;
 
-pub use checkpoint::{Checkpoint, Checkpoints, InvalidCheckpoint};
+pub use checkpoint::{Checkpoint, Checkpoints, Found, InvalidCheckpoint};
 pub use config::{
     CheckpointConfig, Decay, InvalidConfig, NetworkConfig, ObjectiveConfig, OptimizerConfig,
     OptimizerKind, RunConfig, TrainingConfig, ValidationConfig,

@@ -157,12 +157,14 @@ pub fn train(
     let mut training = Training::begin(config.clone(), data.layout().width, &options.device)?;
     let mut position: Option<Position> = None;
     let mut damaged = Vec::new();
-    if let Some((checkpoint, passed_over)) = checkpoints.newest(training.denoiser())? {
+    if let Some((checkpoint, passed_over)) =
+        checkpoints.newest::<_, Position>(training.denoiser())?
+    {
         checkpoints.set_aside_after(checkpoint.step)?;
         position = Some(checkpoint.position.clone());
         damaged = passed_over;
         let averaged = checkpoint.averaged;
-        training.restore(checkpoint.step, checkpoint.denoiser, averaged, checkpoint.optimizer);
+        training.restore(checkpoint.step, checkpoint.network, averaged, checkpoint.optimizer);
     }
     watch(Event::Begun { step: training.steps(), rows: data.rows(), damaged: &damaged });
     let mut log = Log::open(&directory.join("log.jsonl"), training.steps())
@@ -217,7 +219,7 @@ pub fn train(
             let checkpoint = Checkpoint {
                 step: training.steps(),
                 position: stream.position().clone(),
-                denoiser: training.denoiser().clone(),
+                network: training.denoiser().clone(),
                 averaged: training.averaged(),
                 optimizer: training.optimizer(),
             };

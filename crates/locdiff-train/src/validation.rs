@@ -61,7 +61,17 @@ impl Validation {
                 nll -= ((1.0 - UNIFORM_SHARE) * density + UNIFORM_SHARE * uniform).ln();
             }
         }
-        let scores = PointScores::of(&answers, &held_out.places).ok()?;
+        let nll = has_density.then(|| nll / answers.len() as f64);
+        Validation::of_answers(&answers, &held_out.places, nll)
+    }
+
+    /// Scores answers; `None` without any.
+    pub fn of_answers(
+        answers: &[LatLon],
+        places: &[LatLon],
+        nll: Option<f64>,
+    ) -> Option<Validation> {
+        let scores = PointScores::of(answers, places).ok()?;
         let within = |radius| 100.0 * scores.accuracy(radius).value();
         Some(Validation {
             n: answers.len(),
@@ -70,7 +80,7 @@ impl Validation {
             within_750: within(750.0),
             within_2500: within(2500.0),
             median_km: scores.median_km().value(),
-            nll: has_density.then(|| nll / answers.len() as f64),
+            nll,
         })
     }
 }

@@ -6,17 +6,27 @@
 //! the same is written in Burn's own operations (`plain_*`).
 
 mod activation;
+mod convolution;
+mod depthwise;
 mod elementary;
 mod frozen;
+mod normalisation;
 mod operations;
+mod product;
 
 use burn::backend::{Dispatch, Flex};
 use burn::tensor::activation::{gelu as burn_gelu, sigmoid, softmax};
+use burn::tensor::module::conv2d;
+use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, Tensor};
 
 use activation::{Activation, ActivationOperation};
+use convolution::Convolution;
+pub(crate) use convolution::Window;
+use depthwise::Depthwise;
 pub(crate) use elementary::{exp, vectorised};
 use frozen::FrozenOperations;
+use normalisation::Normalisation;
 use operations::FusedOperations;
 pub(crate) use operations::slice_of;
 
@@ -89,6 +99,68 @@ fn plain_gelu(x: Tensor<2>, bias: Tensor<1>, kind: Gelu) -> Tensor<2> {
         Gelu::Exact => burn_gelu(x),
         Gelu::Quick => x.clone() * sigmoid(x * 1.702),
     }
+}
+
+/// Tokens `[pictures·side², channels]` under a window, times weights `[kernel²·channels,
+/// outputs]`: `[pictures·places², outputs]`.
+pub(crate) fn convolve(x: Tensor<2>, weights: Tensor<2>, window: Window) -> Tensor<2> {
+    if is_cpu(&x.device()) {
+        let (x, weights) = (x.into_dispatch(), weights.into_dispatch());
+        Tensor::from_dispatch(Dispatch::convolve(x, weights, window))
+    } else {
+        plain_convolve(x, weights, window)
+    }
+}
+
+fn plain_convolve(x: Tensor<2>, weights: Tensor<2>, window: Window) -> Tensor<2> {
+    let ([_, channels], [_, outputs]) = (x.dims(), weights.dims());
+    let kernel = window.kernel;
+    let weights = weights.reshape([kernel, kernel, channels, outputs]).permute([3, 2, 0, 1]);
+    convolve_by_burn(x, weights, window, 1)
+}
+
+/// Each channel of tokens `[pictures·side², channels]` under a window, times weights `[kernel²,
+/// channels]`: `[pictures·places², channels]`.
+pub(crate) fn convolve_each(x: Tensor<2>, weights: Tensor<2>, window: Window) -> Tensor<2> {
+    if is_cpu(&x.device()) {
+        let (x, weights) = (x.into_dispatch(), weights.into_dispatch());
+        Tensor::from_dispatch(Dispatch::convolve_each(x, weights, window))
+    } else {
+        plain_convolve_each(x, weights, window)
+    }
+}
+
+fn plain_convolve_each(x: Tensor<2>, weights: Tensor<2>, window: Window) -> Tensor<2> {
+    let [_, channels] = x.dims();
+    let kernel = window.kernel;
+    let weights = weights.transpose().reshape([channels, 1, kernel, kernel]);
+    convolve_by_burn(x, weights, window, channels)
+}
+
+fn convolve_by_burn(x: Tensor<2>, weights: Tensor<4>, window: Window, groups: usize) -> Tensor<2> {
+    let Window { side, stride, padding, .. } = window;
+    let ([tokens, channels], [outputs, ..]) = (x.dims(), weights.dims());
+    let pictures = tokens / (side * side);
+    let x = x.reshape([pictures, side, side, channels]).permute([0, 3, 1, 2]);
+    let options = ConvOptions::new([stride; 2], [padding; 2], [1; 2], groups);
+    let y = conv2d(x, weights, None, options).permute([0, 2, 3, 1]);
+    let places = window.places();
+    y.reshape([pictures * places * places, outputs])
+}
+
+/// Each row of x `[rows, width]` less its mean, over its standard deviation.
+pub(crate) fn normalise(x: Tensor<2>) -> Tensor<2> {
+    if is_cpu(&x.device()) {
+        Tensor::from_dispatch(Dispatch::normalise(x.into_dispatch()))
+    } else {
+        plain_normalise(x)
+    }
+}
+
+fn plain_normalise(x: Tensor<2>) -> Tensor<2> {
+    let x = x.clone() - x.mean_dim(1);
+    let variance = x.clone().square().mean_dim(1);
+    x / (variance + normalisation::EPSILON).sqrt()
 }
 
 /// residual + x + bias of residual and x `[rows, width]` and a bias `[width]`; for networks
@@ -202,6 +274,64 @@ mod tests {
                 |[x, b, _]| plain_gelu(x * 3.0, bias(b), kind),
             );
         }
+    }
+
+    type Convolve<'a> = &'a dyn Fn(Tensor<2>, Tensor<2>, Window) -> Tensor<2>;
+
+    /// Outputs and gradients of two ways to walk with a window over more pictures than one task
+    /// takes.
+    fn assert_same_walk(
+        window: Window,
+        [channels, outputs]: [usize; 2],
+        rows_of_weights: usize,
+        fused: Convolve<'_>,
+        plain: Convolve<'_>,
+    ) {
+        let pictures = 300;
+        let device = Device::flex().autodiff();
+        device.seed(5);
+        let x = random([pictures * window.side * window.side, channels], &device);
+        let weights = random([rows_of_weights, outputs], &device);
+        let factors = random([pictures * window.places() * window.places(), outputs], &device);
+        let run = |convolve: Convolve<'_>| {
+            let leaf = |tensor: &Tensor<2>| tensor.clone().detach().require_grad();
+            let (x, weights) = (leaf(&x), leaf(&weights));
+            let y = convolve(x.clone(), weights.clone(), window);
+            let gradients = (y.clone() * factors.clone()).sum().backward();
+            let of = |tensor: &Tensor<2>| tensor.grad(&gradients).expect("a gradient");
+            [of(&x), of(&weights), y.inner()]
+        };
+        for (fused, plain) in run(fused).into_iter().zip(run(plain)) {
+            let tolerance = Tolerance::rel_abs(1e-4, 2e-3);
+            fused.into_data().assert_approx_eq::<f32>(&plain.into_data(), tolerance);
+        }
+    }
+
+    #[test]
+    fn convolutions_equal_the_plain_ones() {
+        let windows = [
+            (Window { side: 6, kernel: 3, stride: 1, padding: 1 }, 5),
+            (Window { side: 8, kernel: 2, stride: 2, padding: 0 }, 18),
+            (Window { side: 8, kernel: 6, stride: 4, padding: 1 }, 3),
+        ];
+        for (window, channels) in windows {
+            let rows = window.kernel * window.kernel * channels;
+            assert_same_walk(window, [channels, 4], rows, &convolve, &plain_convolve);
+        }
+        for kernel in [3, 5] {
+            let window = Window { side: 4, kernel, stride: 1, padding: kernel / 2 };
+            let rows = kernel * kernel;
+            assert_same_walk(window, [18, 18], rows, &convolve_each, &plain_convolve_each);
+        }
+    }
+
+    #[test]
+    fn normalisation_equals_the_plain_one() {
+        assert_same(
+            [[700, 37], [1, 1], [1, 1]],
+            |[x, _, _]| normalise(x * 3.0 + 1.0),
+            |[x, _, _]| plain_normalise(x * 3.0 + 1.0),
+        );
     }
 
     #[test]

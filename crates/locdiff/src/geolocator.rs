@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use burn::tensor::Device;
 use locdiff_sphere::Density;
 
+use crate::earth_view::EarthView;
 use crate::estimate::Estimate;
 use crate::geoclip::{GeoClipError, GeoClipLocator, GeoClipOptions};
 use crate::model_home::{ModelHome, NoHome};
@@ -39,8 +40,14 @@ pub struct ModelIdentity {
 
 /// The photograph is none of those that a model is for.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("not a picture for this model: {0}")]
-pub struct NotItsKind(pub String);
+pub enum NotItsKind {
+    /// It shows something else: another model may know.
+    #[error("not a picture for this model: {0}")]
+    Other(String),
+    /// It may be of the right kind, but nothing in it tells where it was taken.
+    #[error("no answer: {0}")]
+    TellsNothing(String),
+}
 
 /// Why a model could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -70,14 +77,14 @@ pub enum CannotOpen {
     Encoder(#[from] InvalidEncoder),
 }
 
-const KNOWN_MODELS: &str = "geoclip, geoclip-even";
+const KNOWN_MODELS: &str = "earth-view, geoclip, geoclip-even";
 
 /// Looks at photographs and answers with probability maps.
 ///
 /// ```no_run
 /// use locdiff::{Geolocator, Photo};
 ///
-/// let estimate = Geolocator::open("geoclip")?.locate(&Photo::open("photo.jpg")?)?;
+/// let estimate = Geolocator::open("earth-view")?.locate(&Photo::open("photo.jpg")?)?;
 /// println!("{}", estimate.summary(5).best());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -110,8 +117,8 @@ impl Default for OpenOptions {
 }
 
 impl Geolocator {
-    /// A model on this machine, by name: `geoclip` (over its own gallery of places), or
-    /// `geoclip-even` (over an even grid).
+    /// A model on this machine, by name: `earth-view` (built in, for views of the Earth from above),
+    /// `geoclip` (over its own gallery of places), or `geoclip-even` (over an even grid).
     pub fn open(name: &str) -> Result<Geolocator, CannotOpen> {
         Geolocator::open_with(name, &OpenOptions::default(), &mut |_, _| {})
     }
@@ -123,6 +130,9 @@ impl Geolocator {
         options: &OpenOptions,
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<Geolocator, CannotOpen> {
+        if name == "earth-view" {
+            return Ok(Geolocator::from_model(EarthView::built_in(&options.device)));
+        }
         let home = match &options.home {
             Some(home) => home.clone(),
             None => ModelHome::from_env()?,
@@ -165,7 +175,7 @@ impl Geolocator {
 /// Models that are complete on this machine, the one to ask first at the front.
 pub fn installed_models(home: &ModelHome) -> Vec<&'static str> {
     let geoclip = GeoClipLocator::missing(home).is_none();
-    if geoclip { vec!["geoclip", "geoclip-even"] } else { Vec::new() }
+    if geoclip { vec!["earth-view", "geoclip", "geoclip-even"] } else { vec!["earth-view"] }
 }
 
 /// A part of a model that isn't on this machine, and how to get it.

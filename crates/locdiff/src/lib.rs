@@ -13,6 +13,7 @@ mod cpu_integrals;
 mod denoiser;
 mod device;
 mod diffusion;
+mod earth_view;
 mod estimate;
 mod fused;
 mod geoclip;
@@ -24,11 +25,14 @@ mod model_directory;
 mod model_home;
 mod named_parameters;
 mod objective;
+mod packed_weights;
 mod photo;
 mod place_names;
 mod schedule;
 mod self_test;
 mod sphere_tensors;
+mod view_encoder;
+mod view_model;
 mod views;
 mod vision_transformer;
 mod weights;
@@ -40,6 +44,7 @@ pub use countries::{Country, UnknownCountry, find as find_country, land};
 pub use denoiser::{Denoiser, DenoiserConfig};
 pub use device::{UnknownDevice, device_by_name};
 pub use diffusion::{Diffusion, DiffusionConfig, Meaning, Method, SampleOptions, Step, rows};
+pub use earth_view::{EarthView, EarthViewSettings, Recogniser, ViewReading};
 pub use estimate::{Candidate, Estimate, Summary};
 pub use geoclip::{
     EmbeddedPlaces, Existing, GeoClip, GeoClipError, GeoClipLocator, GeoClipOptions, ImageHead,
@@ -53,14 +58,17 @@ pub use image_encoder::ImageEncoder;
 pub use model_directory::InvalidModel;
 pub use model_home::{ModelHome, NoHome};
 pub use objective::{Loss, Objective, Quadrature};
+pub use packed_weights::PackedWeights;
 pub use photo::{
     InvalidPreprocessing, Photo, PhotoError, PhotoFormat, Preprocessing, ReadOptions, Views, gps_of,
 };
 pub use place_names::{PlaceName, place_name};
 pub use schedule::{InvalidSchedule, LEAKAGE_LIMIT, Schedule, ScheduleConfig, ScheduleKind};
 pub use self_test::{
-    SelfTest, SelfTestFailed, record_published_geoclip, test_encoder, test_geoclip,
+    SelfTest, SelfTestFailed, record_published_geoclip, test_earth_view, test_encoder, test_geoclip,
 };
 pub use sphere_tensors::{SphereGrid, encodings};
+pub use view_encoder::{ViewEncoder, ViewEncoderConfig};
+pub use view_model::{ViewModel, ViewModelConfig};
 pub use vision_transformer::{Family, Gelu, InvalidEncoder, VisionConfig, VisionTransformer};
 pub use weights::{InvalidWeights, read_weights, write_weights};

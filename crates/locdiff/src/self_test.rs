@@ -12,6 +12,7 @@ use locdiff_sphere::LatLon;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::earth_view::EarthView;
 use crate::geoclip::GeoClip;
 use crate::image_encoder::ImageEncoder;
 use crate::photo::Photo;
@@ -69,6 +70,12 @@ struct Record {
 pub fn test_encoder(encoder: &ImageEncoder, record: &Path) -> Result<SelfTest, SelfTestFailed> {
     let numbers = encoder.embed_photo(&test_picture());
     compare(record, "the embedding of the built-in test picture", &numbers, BTreeMap::new())
+}
+
+/// Embeds a picture that this program paints itself, and compares with what the model gave when
+/// it was made.
+pub fn test_earth_view(model: &EarthView) -> Result<SelfTest, SelfTestFailed> {
+    agreement(model.reference(), &model.embedding_of(&test_picture()), Path::new("the program"))
 }
 
 /// Embeds two places, reads the files beside the record, and compares with the record, or makes it.
@@ -145,8 +152,22 @@ fn compare(
     {
         return Err(broken(format!("{name} is another than when it was installed")));
     }
-    let length = reference.numbers.iter().map(|n| f64::from(*n).powi(2)).sum::<f64>().sqrt();
-    let pairs = reference.numbers.iter().zip(numbers);
+    agreement(&reference.numbers, numbers, record)
+}
+
+fn agreement(
+    reference: &[f32],
+    numbers: &[f32],
+    record: &Path,
+) -> Result<SelfTest, SelfTestFailed> {
+    if reference.is_empty() || reference.len() != numbers.len() {
+        return Err(SelfTestFailed::Differs {
+            record: record.to_owned(),
+            difference: f64::INFINITY,
+        });
+    }
+    let length = reference.iter().map(|n| f64::from(*n).powi(2)).sum::<f64>().sqrt();
+    let pairs = reference.iter().zip(numbers);
     let differences = pairs.map(|(a, b)| f64::from(a - b).abs() / length);
     // What is not a number differs by all there is.
     let difference =
@@ -168,7 +189,7 @@ fn write(path: &Path, record: &Record) -> Result<(), SelfTestFailed> {
 }
 
 /// Slopes, waves and edges in all three colours.
-fn test_picture() -> Photo {
+pub(crate) fn test_picture() -> Photo {
     const SIZE: u32 = 256;
     let pixel = |x: u32, y: u32| {
         let board = if (x / 32 + y / 32).is_multiple_of(2) { 255 } else { 40 };

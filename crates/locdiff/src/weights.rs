@@ -120,12 +120,18 @@ pub fn read_weights<M: Module>(module: M, path: &Path) -> Result<M, InvalidWeigh
         let (numbers, _) = view.data().as_chunks::<4>();
         values.insert(name.clone(), numbers.iter().map(|b| f32::from_le_bytes(*b)).collect());
     }
-    Ok(map_named(module, Replace { values }))
+    Ok(replace(module, values))
 }
 
-type Weights = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
+/// The module with its parameters replaced by numbers of the same names and shapes.
+pub(crate) fn replace<M: Module>(module: M, values: BTreeMap<String, Vec<f32>>) -> M {
+    map_named(module, Replace { values })
+}
 
-fn collect<M: Module>(module: &M) -> Weights {
+/// Shapes and numbers by name.
+pub(crate) type Weights = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
+
+pub(crate) fn collect<M: Module>(module: &M) -> Weights {
     visit_named(module, Collect { weights: BTreeMap::new() }).weights
 }
 

@@ -53,6 +53,8 @@ impl Picture {
 pub(super) struct Failure {
     pub(super) name: String,
     pub(super) reason: String,
+    /// For want of a model.
+    pub(super) no_model: bool,
 }
 
 /// What one model says of one picture.

@@ -2,6 +2,7 @@
 
 mod answer;
 mod drawing;
+mod models;
 mod pictures;
 mod records;
 mod terminal_map;
@@ -11,18 +12,14 @@ use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use burn::tensor::Device;
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
-use locdiff::{
-    CannotOpen, Constraint, Geolocator, ModelHome, OpenOptions, PhotoError, device_by_name,
-    installed_models,
-};
+use locdiff::{CannotOpen, Constraint, PhotoError, device_by_name};
 use rayon::prelude::*;
 
 use crate::memory;
 use crate::progress::Progress;
 use answer::{Answer, Failure, Picture};
+use models::Models;
 use records::Records;
 
 /// The command line makes no sense.
@@ -39,8 +36,8 @@ pub(crate) struct Arguments {
     /// Pictures, folders of pictures, patterns such as 'trip/*.jpg', or `-` for stdin
     #[arg(required = true, value_name = "PICTURE")]
     pictures: Vec<String>,
-    /// Which model answers: geoclip, or geoclip-even. Several may be named. Without it, the first that is
-    /// installed
+    /// Which model answers: earth-view, geoclip, or geoclip-even. Several may be named. Without it, earth-view
+    /// if it takes the picture for a view of the Earth from above, else geoclip if it is installed
     #[arg(short, long, value_name = "NAME")]
     model: Vec<String>,
     /// Where it can only have been: a country, `land`, SOUTH,WEST,NORTH,EAST, LAT,LON,RADIUSkm, or a GeoJSON file
@@ -101,30 +98,23 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Ok(device) => device,
         Err(error) => return Ok(refused(&error.to_string(), NONSENSE)),
     };
-    let Some((models, because)) = models(&arguments)? else {
-        return Ok(refused(no_model(), NO_MODEL));
-    };
-    let mut locators = Vec::new();
-    for name in &models {
-        match open(name, &device, &arguments) {
-            Ok(locator) => locators.push(locator),
-            Err(error @ CannotOpen::Unknown(_)) => {
-                return Ok(refused(&error.to_string(), NONSENSE));
-            }
-            Err(error @ CannotOpen::Missing { .. }) => {
-                return Ok(refused(&error.to_string(), NO_MODEL));
-            }
-            Err(error) => return Err(error.into()),
+    let models = match Models::open(&arguments, &device) {
+        Ok(models) => models,
+        Err(error @ CannotOpen::Unknown(_)) => return Ok(refused(&error.to_string(), NONSENSE)),
+        Err(error @ CannotOpen::Missing { .. }) => {
+            return Ok(refused(&error.to_string(), NO_MODEL));
         }
-    }
+        Err(error) => return Err(error.into()),
+    };
     let mut records = Records::new(&arguments, stdout().is_terminal());
     let mut progress = Progress::new("pictures", Some(pictures.len() as u64));
-    let mut failures = 0;
+    let (mut answered, mut failures, mut without_model) = (0, 0, 0);
     for batch in pictures.chunks(TOGETHER) {
-        let answers = locate(batch, &locators, &arguments, because);
+        let answers = locate(batch, &models, &arguments);
         for answer in answers {
             match answer {
                 Ok(answer) => {
+                    answered += 1;
                     records.answer(&answer)?;
                     let drawn = plot.map(|plot| drawing::draw(&answer, plot, &arguments));
                     if let Some(Err(error)) = drawn {
@@ -134,6 +124,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                 }
                 Err(failure) => {
                     failures += 1;
+                    without_model += usize::from(failure.no_model);
                     let _ = writeln!(stderr(), "locdiff: {}: {}", failure.name, failure.reason);
                     records.failure(&failure)?;
                 }
@@ -145,28 +136,14 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
     }
     records.finish()?;
-    Ok(if failures == 0 { ExitCode::SUCCESS } else { ExitCode::from(SOME_FAILED) })
-}
-
-/// The names of models to ask, and why these; `None` if none is installed.
-fn models(arguments: &Arguments) -> anyhow::Result<Option<(Vec<String>, &'static str)>> {
-    if !arguments.model.is_empty() {
-        let mut names = arguments.model.clone();
-        // Once each, in the order given.
-        let mut seen = std::collections::HashSet::new();
-        names.retain(|name| seen.insert(name.clone()));
-        return Ok(Some((names, "it was asked for by name")));
+    if without_model > 0 {
+        let _ = writeln!(stderr(), "\n{}", models::GET_GEOCLIP);
     }
-    let installed = installed_models(&ModelHome::from_env()?);
-    let first = installed.first().map(|name| vec![(*name).to_owned()]);
-    Ok(first.map(|names| (names, "it is the one installed for photographs from the ground")))
-}
-
-fn no_model() -> &'static str {
-    "no suitable model is installed\n\n\
-     For photographs from the ground, GeoCLIP (1.7 GB, MIT) can be had with\n\n    \
-     locdiff model fetch geoclip\n\n\
-     `locdiff doctor` says what is on this machine and what is missing."
+    Ok(match failures {
+        0 => ExitCode::SUCCESS,
+        _ if answered == 0 && without_model == failures => ExitCode::from(NO_MODEL),
+        _ => ExitCode::from(SOME_FAILED),
+    })
 }
 
 /// Says why there is no answer, and with which code the program ends.
@@ -176,66 +153,48 @@ fn refused(reason: &str, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-fn open(name: &str, device: &Device, arguments: &Arguments) -> Result<Geolocator, CannotOpen> {
-    let options = OpenOptions {
-        device: device.clone(),
-        ten_crop: arguments.ten_crop,
-        ..OpenOptions::default()
-    };
-    let template = "{msg} {wide_bar} {pos}/{len} {eta}";
-    let bar = ProgressBar::hidden().with_message(format!("{name}: encoding places, this once"));
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
-    let opened = Geolocator::open_with(name, &options, &mut |done, total| {
-        if bar.is_hidden() {
-            bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
-        }
-        bar.set_length(total as u64);
-        bar.set_position(done as u64);
-    });
-    bar.finish_and_clear();
-    opened
-}
-
 /// What each model says of each picture, picture by picture.
 fn locate<'a>(
     batch: &'a [Picture],
-    locators: &'a [Geolocator],
+    models: &Models<'_>,
     arguments: &Arguments,
-    because: &'static str,
 ) -> Vec<Result<Answer<'a>, Failure>> {
-    let read: Vec<_> = batch.par_iter().map(Picture::read).collect();
-    let photos: Vec<_> = read.iter().flatten().map(|(photo, _)| photo.clone()).collect();
-    let mut estimates: Vec<_> =
-        locators.iter().map(|locator| locator.locate_all(&photos).into_iter()).collect();
+    let (mut photos, mut rest) = (Vec::new(), Vec::new());
+    for read in batch.par_iter().map(Picture::read).collect::<Vec<_>>() {
+        rest.push(read.map(|(photo, gps)| {
+            photos.push(photo);
+            gps
+        }));
+    }
+    let mut estimates = models.locate(&photos).into_iter();
     let mut jobs = Vec::new();
-    for (picture, read) in batch.iter().zip(read) {
+    for (picture, read) in batch.iter().zip(rest) {
         match read {
-            Err(error) => jobs.push((picture, Err(reason(&error)))),
-            Ok((_, gps)) => {
-                for estimates in &mut estimates {
-                    let estimate = estimates.next().expect("an answer for each photograph");
-                    let estimate = estimate.map_err(|reason| reason.to_string());
-                    jobs.push((picture, estimate.map(|estimate| (estimate, gps))));
+            Err(error) => jobs.push((picture, Err((reason(&error), false)))),
+            Ok(gps) => {
+                for estimate in estimates.next().expect("answers for each photograph") {
+                    jobs.push((picture, estimate.map(|(estimate, why)| (estimate, why, gps))));
                 }
             }
         }
     }
     // Surveys are work for one thread each.
-    jobs.into_par_iter()
-        .map(|(picture, job)| {
-            let name = picture.name();
-            let failed = |reason: String| Failure { name: name.to_owned(), reason };
-            let (mut estimate, gps) = job.map_err(failed)?;
-            for constraint in &arguments.within {
-                estimate = estimate
-                    .restricted_to(constraint)
-                    .map_err(|error| failed(format!("within {constraint}: {error}")))?;
-            }
-            Ok(Answer::new(name, estimate, gps, arguments.top as usize, because))
-        })
-        .collect()
+    let answers = jobs.into_par_iter().map(|(picture, job)| {
+        let name = picture.name();
+        let failed = |(reason, no_model): (String, bool)| Failure {
+            name: name.to_owned(),
+            reason,
+            no_model,
+        };
+        let (mut estimate, because, gps) = job.map_err(failed)?;
+        for constraint in &arguments.within {
+            estimate = estimate
+                .restricted_to(constraint)
+                .map_err(|error| failed((format!("within {constraint}: {error}"), false)))?;
+        }
+        Ok(Answer::new(name, estimate, gps, arguments.top as usize, because))
+    });
+    answers.collect()
 }
 
 /// Why a picture can't be read; its name stands before that already.

@@ -202,7 +202,7 @@ impl LocationModel for GeoClipLocator {
             let logits: Vec<f64> = logits.into_iter().map(f64::from).collect();
             PointMasses::from_logits(self.places.clone(), &logits)
                 .map(|masses| masses.spread(self.kernel))
-                .map_err(|error| NotItsKind(format!("its logits are no numbers: {error}")))
+                .map_err(|error| NotItsKind::Other(format!("its logits are no numbers: {error}")))
         };
         self.logits(photos).into_iter().map(density).collect()
     }

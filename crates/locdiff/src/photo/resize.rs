@@ -30,6 +30,14 @@ impl Photo {
         }
     }
 
+    /// The square in the middle of the picture, resized to so many pixels along a side: red, green
+    /// and blue bytes, row by row.
+    pub fn square(&self, side: u32) -> Vec<u8> {
+        let (width, height) = self.size_with_shortest(side);
+        let (left, top) = ((width - u64::from(side)) / 2, (height - u64::from(side)) / 2);
+        self.resized_area((width, height), Area { left, top, width: side, height: side })
+    }
+
     /// RGB of an area of the picture resized to `width`×`height`. Nothing outside the area is
     /// computed: a panorama costs no more than a square.
     pub(super) fn resized_area(&self, (width, height): (u64, u64), area: Area) -> Vec<u8> {

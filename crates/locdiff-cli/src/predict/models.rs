@@ -1,0 +1,144 @@
+//! Which models are asked about a picture.
+
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
+use burn::tensor::Device;
+use indicatif::{ProgressBar, ProgressStyle};
+use locdiff::{
+    CannotOpen, Estimate, Geolocator, ModelHome, NotItsKind, OpenOptions, Photo, installed_models,
+};
+
+use super::Arguments;
+
+pub(super) const GET_GEOCLIP: &str = "\
+For photographs from the ground, GeoCLIP (1.7 GB, MIT) can be had with
+
+    locdiff model fetch geoclip
+
+`locdiff doctor` says what is on this machine and what is missing.";
+
+const BUILT_IN: &str = "earth-view";
+const FOR_THE_GROUND: &str = "geoclip";
+
+const NAMED: &str = "it was asked for by name";
+const LOOKS_LIKE_A_VIEW: &str = "it takes the picture for a view of the Earth from above";
+const OTHERWISE: &str = "it is the one installed for photographs from the ground";
+
+/// An answer and why this model gave it; or why there is none, and whether for want of a model.
+pub(super) type Said = Result<(Estimate, &'static str), (String, bool)>;
+
+/// Whom to ask.
+pub(super) enum Models<'a> {
+    /// Each of them about each picture.
+    Named(Vec<Geolocator>),
+    /// The one inside the program; and about what isn't for it, another one if there is one.
+    Automatic { built_in: Geolocator, other: Option<Other<'a>> },
+}
+
+/// A model that is opened when it is first needed.
+pub(super) struct Other<'a> {
+    arguments: &'a Arguments,
+    device: &'a Device,
+    opened: OnceCell<Result<Geolocator, String>>,
+}
+
+impl Other<'_> {
+    /// What it says; or why it can't be opened, of each.
+    fn locate(&self, photos: &[Photo]) -> Vec<Said> {
+        if photos.is_empty() {
+            return Vec::new();
+        }
+        let opened = self.opened.get_or_init(|| {
+            open(FOR_THE_GROUND, self.device, self.arguments).map_err(|error| error.to_string())
+        });
+        match opened {
+            Ok(locator) => {
+                let said = locator.locate_all(photos).into_iter();
+                said.map(|said| named(said, OTHERWISE)).collect()
+            }
+            Err(reason) => photos.iter().map(|_| Err((reason.clone(), false))).collect(),
+        }
+    }
+}
+
+impl<'a> Models<'a> {
+    pub(super) fn open(
+        arguments: &'a Arguments,
+        device: &'a Device,
+    ) -> Result<Models<'a>, CannotOpen> {
+        if !arguments.model.is_empty() {
+            // Once each, in the order given.
+            let mut seen = HashSet::new();
+            let names = arguments.model.iter().filter(|name| seen.insert(*name));
+            let opened = names.map(|name| open(name, device, arguments));
+            return Ok(Models::Named(opened.collect::<Result<_, _>>()?));
+        }
+        let built_in = open(BUILT_IN, device, arguments)?;
+        // Without a home there are no others.
+        let has_other = ModelHome::from_env()
+            .is_ok_and(|home| installed_models(&home).contains(&FOR_THE_GROUND));
+        let other = has_other.then(|| Other { arguments, device, opened: OnceCell::new() });
+        Ok(Models::Automatic { built_in, other })
+    }
+
+    /// What is said of each photograph.
+    pub(super) fn locate(&self, photos: &[Photo]) -> Vec<Vec<Said>> {
+        match self {
+            Models::Named(locators) => {
+                let mut all: Vec<Vec<Said>> = photos.iter().map(|_| Vec::new()).collect();
+                for locator in locators {
+                    for (said, of_one) in locator.locate_all(photos).into_iter().zip(&mut all) {
+                        of_one.push(named(said, NAMED));
+                    }
+                }
+                all
+            }
+            Models::Automatic { built_in, other } => {
+                let said = built_in.locate_all(photos);
+                let for_others = said.iter().zip(photos);
+                let for_others: Vec<Photo> = for_others
+                    .filter(|(said, _)| matches!(said, Err(NotItsKind::Other(_))))
+                    .map(|(_, photo)| photo.clone())
+                    .collect();
+                let mut others = other.as_ref().map(|other| other.locate(&for_others).into_iter());
+                let answers = said.into_iter().map(|said| match (said, &mut others) {
+                    (Err(NotItsKind::Other(_)), Some(others)) => {
+                        others.next().expect("an answer for each photograph")
+                    }
+                    (Err(NotItsKind::Other(why)), None) => {
+                        Err((format!("no suitable model: for earth-view, {why}"), true))
+                    }
+                    (said, _) => named(said, LOOKS_LIKE_A_VIEW),
+                });
+                answers.map(|answer| vec![answer]).collect()
+            }
+        }
+    }
+}
+
+fn named(said: Result<Estimate, NotItsKind>, because: &'static str) -> Said {
+    said.map(|estimate| (estimate, because)).map_err(|reason| (reason.to_string(), false))
+}
+
+fn open(name: &str, device: &Device, arguments: &Arguments) -> Result<Geolocator, CannotOpen> {
+    let options = OpenOptions {
+        device: device.clone(),
+        ten_crop: arguments.ten_crop,
+        ..OpenOptions::default()
+    };
+    let template = "{msg} {wide_bar} {pos}/{len} {eta}";
+    let bar = ProgressBar::hidden().with_message(format!("{name}: encoding places, this once"));
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    let opened = Geolocator::open_with(name, &options, &mut |done, total| {
+        if bar.is_hidden() {
+            bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
+        }
+        bar.set_length(total as u64);
+        bar.set_position(done as u64);
+    });
+    bar.finish_and_clear();
+    opened
+}

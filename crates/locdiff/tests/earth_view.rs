@@ -1,0 +1,101 @@
+//! The model inside the program.
+
+#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
+
+use burn::tensor::Device;
+use locdiff::{
+    EarthView, Geolocator, LocationModel, Photo, SelfTest, ViewModelConfig, test_earth_view,
+};
+
+fn example(name: &str) -> Photo {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    Photo::open(format!("{folder}/{name}.jpg")).unwrap()
+}
+
+#[test]
+fn it_is_what_it_was_when_it_was_made() {
+    let model = EarthView::built_in(&Device::flex());
+    assert!(matches!(test_earth_view(&model).unwrap(), SelfTest::Agrees { .. }));
+    assert!(model.identity().calibrated);
+}
+
+#[test]
+fn pictures_do_not_disturb_each_other() {
+    let model = EarthView::built_in(&Device::flex());
+    let photos = ["sinai", "madagascar", "sinai"].map(example);
+    for (photo, together) in photos.iter().zip(model.read(&photos)) {
+        let alone = model.read(std::slice::from_ref(photo)).remove(0);
+        let numbers = alone.coefficients.as_slice().iter().zip(together.coefficients.as_slice());
+        for (a, b) in numbers {
+            assert!((a - b).abs() < 1e-3 * (1.0 + a.abs()), "{a} and {b}");
+        }
+    }
+    assert!(model.read(&[]).is_empty());
+}
+
+/// The Earth has no up: a picture that is turned shows the same place.
+#[test]
+fn turning_a_picture_changes_nothing() {
+    let model = EarthView::built_in(&Device::flex());
+    let photo = example("sinai");
+    let side = photo.width() as usize;
+    let turned: Vec<u8> = (0..side * side)
+        .flat_map(|at| {
+            let (row, column) = (at / side, at % side);
+            let from = 3 * (column * side + side - 1 - row);
+            photo.rgb()[from..from + 3].to_vec()
+        })
+        .collect();
+    let turned = Photo::from_rgb(side as u32, side as u32, turned).unwrap();
+    let readings = model.read(&[photo, turned]);
+    let [a, b] = [0, 1].map(|k| model.density(&readings[k]));
+    let difference = a.survey().divergence_from(&b);
+    // Resizing rounds to bytes.
+    assert!(difference < 0.05, "{difference} nats");
+}
+
+#[test]
+fn pictures_of_nothing_get_no_answer() {
+    let model = Geolocator::open("earth-view").unwrap();
+    for (width, height, colour) in
+        [(300, 200, [128, 128, 128]), (1, 1, [255, 0, 0]), (64, 64, [0, 0, 0]), (5, 900, [255; 3])]
+    {
+        let pixels = colour.repeat((width * height) as usize);
+        let photo = Photo::from_rgb(width, height, pixels).unwrap();
+        let refused = model.locate(&photo).err().map(|refused| refused.to_string());
+        assert_eq!(
+            refused.as_deref(),
+            Some("not a picture for this model: it is all of one colour")
+        );
+    }
+}
+
+/// Gradients reach every parameter, and one step along them lowers the loss.
+#[test]
+fn the_network_learns() {
+    use burn::optim::GradientsParams;
+    use locdiff::{Adam, AdamConfig, Loss, Objective, Quadrature, ViewEncoderConfig};
+    use locdiff_sphere::LatLon;
+    use rand::SeedableRng;
+
+    let device = Device::flex().autodiff();
+    device.seed(3);
+    let encoder =
+        ViewEncoderConfig { side: 16, widths: vec![8, 12], blocks: vec![1, 1], embedding: 16 };
+    let mut model = ViewModelConfig { encoder, hidden: 24, max_degree: 5 }.init(&device);
+    let loss = Loss::new(Objective::Likelihood, Quadrature::Transform(0), 5, &device);
+    let pixels: Vec<u8> = (0..6 * 3 * 256_u32).map(|k| (k * k / 37 % 256) as u8).collect();
+    let places: Vec<LatLon> =
+        (0..6).map(|k| LatLon::new(10.0 * f64::from(k), 25.0 * f64::from(k)).unwrap()).collect();
+    let mut optimizer = Adam::new(AdamConfig::default());
+    let mut values = Vec::new();
+    for _ in 0..60 {
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
+        let value = loss.mean(model.forward(&pixels), &places, &mut rng);
+        values.push(value.clone().into_scalar::<f32>());
+        let gradients = GradientsParams::from_grads(value.backward(), &model);
+        model = optimizer.step(0.01, model, gradients).0;
+    }
+    // Six pictures are learned by heart.
+    assert!(values[59] < values[0] - 1.5, "{} to {}", values[0], values[59]);
+}

@@ -1,0 +1,59 @@
+//! The model earth-view: training, packing and evaluation. See `run` and the model card.
+
+mod astronaut;
+mod outcomes;
+mod pack;
+mod predictions;
+mod recogniser;
+mod report;
+mod sets;
+mod sheet;
+mod sources;
+mod train;
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use mimalloc::MiMalloc;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+const USAGE: &str = "earth-view train DIRECTORY STEPS DECAY_STEPS [MINUTES]
+earth-view sheet PICTURE
+earth-view examples FOLDER
+earth-view report
+earth-view pack DIRECTORY WEIGHTS
+earth-view predict WEIGHTS PREDICTIONS VIEWS GALLERY";
+
+fn main() -> Result<()> {
+    locdiff_experiments::keep_freed_memory();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let text = |k: usize| -> Result<&str> { Ok(arguments.get(k).context(USAGE)?) };
+    let number = |k: usize| -> Result<u64> { Ok(text(k)?.parse()?) };
+    match text(0)? {
+        "train" => {
+            let recipe = train::Recipe {
+                batch: 128,
+                steps: number(2)?,
+                decay_steps: number(3)?,
+                rate: 1e-3,
+                warm_up: 400,
+                ema_decay: 0.999,
+                seed: 1,
+            };
+            let minutes = number(4).ok().map(|minutes| Duration::from_secs(60 * minutes));
+            train::train(&recipe, Path::new(text(1)?), minutes)
+        }
+        "report" => report::report(Path::new("experiments/earth-view")),
+        "examples" => sheet::examples(Path::new(text(1)?)),
+        "sheet" => sheet::draw(Path::new(text(1)?)),
+        "pack" => pack::pack(Path::new(text(1)?), Path::new(text(2)?)),
+        "predict" => {
+            let (views, gallery) = (number(3)? as usize, number(4)? as usize);
+            predictions::predict(Path::new(text(1)?), Path::new(text(2)?), views, gallery)
+        }
+        _ => bail!("{USAGE}"),
+    }
+}
