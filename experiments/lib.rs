@@ -1,5 +1,6 @@
 //! What several experiments need.
 
+pub mod draws;
 pub mod simulation;
 pub mod training;
 
@@ -83,6 +84,12 @@ pub fn write_npy(path: &Path, shape: &[usize], values: &[f32]) -> Result<()> {
         npyz::WriteOptions::new().default_dtype().shape(&shape).writer(file).begin_nd()?;
     writer.extend(values.iter().copied())?;
     Ok(writer.finish()?)
+}
+
+/// Numbers of a NumPy array.
+pub fn read_npy(path: &Path) -> Result<Vec<f32>> {
+    let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+    Ok(npyz::NpyFile::new(&bytes[..])?.into_vec()?)
 }
 
 /// Processor time of this thread so far (Linux).

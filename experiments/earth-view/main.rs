@@ -1,11 +1,15 @@
 //! The model earth-view: training, packing and evaluation. See `run` and the model card.
 
 mod astronaut;
+mod denoiser;
+mod embeddings;
 mod outcomes;
 mod pack;
+mod pictures;
 mod predictions;
 mod recogniser;
 mod report;
+mod retrieval;
 mod sets;
 mod sheet;
 mod sources;
@@ -25,7 +29,11 @@ earth-view sheet PICTURE
 earth-view examples FOLDER
 earth-view report
 earth-view pack DIRECTORY WEIGHTS
+earth-view embed WEIGHTS TRAINING_VIEWS TEST_VIEWS
+earth-view denoise WEIGHTS
 earth-view predict WEIGHTS PREDICTIONS VIEWS GALLERY";
+
+const FOLDER: &str = "experiments/earth-view";
 
 fn main() -> Result<()> {
     locdiff_experiments::keep_freed_memory();
@@ -46,10 +54,12 @@ fn main() -> Result<()> {
             let minutes = number(4).ok().map(|minutes| Duration::from_secs(60 * minutes));
             train::train(&recipe, Path::new(text(1)?), minutes)
         }
-        "report" => report::report(Path::new("experiments/earth-view")),
+        "report" => report::report(Path::new(FOLDER)),
         "examples" => sheet::examples(Path::new(text(1)?)),
         "sheet" => sheet::draw(Path::new(text(1)?)),
         "pack" => pack::pack(Path::new(text(1)?), Path::new(text(2)?)),
+        "embed" => embeddings::embed(Path::new(text(1)?), number(2)?, number(3)? as usize),
+        "denoise" => denoiser::train_and_sample(Path::new(text(1)?), Path::new(FOLDER)),
         "predict" => {
             let (views, gallery) = (number(3)? as usize, number(4)? as usize);
             predictions::predict(Path::new(text(1)?), Path::new(text(2)?), views, gallery)

@@ -3,7 +3,7 @@
 
 use locdiff::ViewReading;
 use locdiff_sphere::{
-    Basis, Coefficients, DensityOutcome, EARTH_RADIUS_KM, Grid, LatLon, Transform, UNIFORM_NLL_NATS,
+    Basis, Coefficients, DensityOutcome, EARTH_RADIUS_KM, Grid, LatLon, Transform,
 };
 
 const RINGS: usize = 192;
@@ -33,15 +33,14 @@ impl Outcomes {
         Values { nodes, truth: e.value_at(&self.basis, truth) as f32 }
     }
 
-    /// The outcome, and how much was said, of exp(sharpness·F).
-    pub fn outcome(&self, values: &Values, sharpness: f64) -> (DensityOutcome, f64) {
+    /// The outcome of exp(sharpness·F).
+    pub fn outcome(&self, values: &Values, sharpness: f64) -> DensityOutcome {
         let grid = self.transform.grid();
         let sharp = sharpness as f32;
         let highest = values.nodes.iter().copied().fold(values.truth, f32::max);
-        let (mut mass, mut moment, mut above, mut area) = (0.0, 0.0, 0.0, 0.0);
+        let (mut mass, mut above, mut area) = (0.0, 0.0, 0.0);
         for (ring, nodes) in values.nodes.chunks_exact(grid.longitudes()).enumerate() {
-            let (mut ring_mass, mut ring_moment, mut ring_above, mut ring_area) =
-                (0.0_f32, 0.0_f32, 0.0_f32, 0.0_f32);
+            let (mut ring_mass, mut ring_above, mut ring_area) = (0.0_f32, 0.0_f32, 0.0_f32);
             for value in nodes {
                 let log = sharp * (value - highest);
                 let above = *value >= values.truth;
@@ -49,22 +48,19 @@ impl Outcomes {
                 if log > -30.0 {
                     let weight = log.exp();
                     ring_mass += weight;
-                    ring_moment += weight * log;
                     ring_above += if above { weight } else { 0.0 };
                 }
             }
             let weight = grid.weight(ring);
             mass += f64::from(ring_mass) * weight;
-            moment += f64::from(ring_moment) * weight;
             above += f64::from(ring_above) * weight;
             area += f64::from(ring_area) * weight;
         }
         let at_truth = f64::from(sharp * (values.truth - highest));
-        let outcome = DensityOutcome {
+        DensityOutcome {
             nll_nats: mass.ln() - at_truth,
             level: (above / mass).min(1.0),
             searched_area_km2: area * EARTH_RADIUS_KM * EARTH_RADIUS_KM,
-        };
-        (outcome, UNIFORM_NLL_NATS - mass.ln() + moment / mass)
+        }
     }
 }

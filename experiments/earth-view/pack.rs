@@ -14,14 +14,13 @@ use rayon::prelude::*;
 
 use crate::outcomes::Outcomes;
 use crate::recogniser;
-use crate::sets::SETS;
+use crate::sets::{SETS, pixels, place};
 use crate::sources::Folders;
-use crate::train::place;
 
 /// Not those of training or tests.
 const SEED: u64 = 2_000_003;
 const USUAL: usize = 4096;
-const CALIBRATION: usize = 1000;
+const CALIBRATION: usize = 3000;
 /// Shares of in-domain views that are turned away as other things, and as saying nothing.
 const FALSE_ALARMS: [f64; 2] = [0.03, 0.015];
 /// Levels that are made to hold what they say.
@@ -31,10 +30,6 @@ const LEVELS: [f64; 3] = [0.5, 0.8, 0.9];
 pub fn is_for_calibration(place: LatLon) -> bool {
     let square = |degrees: f64| (degrees / 15.0).floor() as i64;
     (square(place.latitude()) + square(place.longitude())) % 2 == 0
-}
-
-pub fn pixels(views: &[View]) -> Vec<u8> {
-    views.iter().flat_map(|view| view.pixels.iter().copied()).collect()
 }
 
 pub fn read(model: &EarthView, views: &[View]) -> Vec<ViewReading> {
@@ -53,11 +48,13 @@ pub fn pack(run: &Path, out: &Path) -> Result<()> {
     let mut settings = EarthViewSettings {
         model: config.clone(),
         sharpness: 1.0,
+        caution: 0.0,
         least_likeness: f64::MIN,
         least_nats: 0.0,
+        diffusion: None,
         calibrated: true,
     };
-    let bytes = EarthView::to_bytes(&network, &settings, None);
+    let bytes = EarthView::to_bytes(&network, &settings, None, None);
     let model = EarthView::from_bytes(&bytes, &device)?;
     let folders = Folders::from_environment()?;
     let side = config.encoder.side;
@@ -75,20 +72,18 @@ pub fn pack(run: &Path, out: &Path) -> Result<()> {
     let views: Vec<View> =
         views.into_iter().filter(|view| is_for_calibration(place(view))).collect();
     let readings = read(&model, &views);
-    settings.sharpness = sharpness(&readings, &views, config.max_degree);
-    let bytes = EarthView::to_bytes(&network, &settings, Some(&recogniser));
+    (settings.sharpness, settings.caution) = calibrate(&readings, &views, config.max_degree);
+    let bytes = EarthView::to_bytes(&network, &settings, Some(&recogniser), None);
     let model = EarthView::from_bytes(&bytes, &device)?;
     // Some by night, which look unlike the others.
     let mut views = views;
-    views.extend(SETS[5].render(&folders, SEED, CALIBRATION / 5, side)?);
+    views.extend(SETS[5].render(&folders, SEED, CALIBRATION / 15, side)?);
     let readings = read(&model, &views);
-    let values = |of: fn(&EarthView, &ViewReading) -> f64| -> Vec<f64> {
-        readings.iter().map(|reading| of(&model, reading)).collect()
-    };
-    settings.least_likeness = quantile(&mut values(|_, reading| reading.likeness), FALSE_ALARMS[0]);
-    settings.least_nats = quantile(&mut values(EarthView::said_nats), FALSE_ALARMS[1]);
+    let values = |of: fn(&ViewReading) -> f64| readings.iter().map(of).collect::<Vec<f64>>();
+    settings.least_likeness = quantile(&mut values(|reading| reading.likeness), FALSE_ALARMS[0]);
+    settings.least_nats = quantile(&mut values(|reading| reading.said_nats), FALSE_ALARMS[1]);
     eprintln!("{settings:#?}");
-    let bytes = EarthView::to_bytes(&network, &settings, Some(&recogniser));
+    let bytes = EarthView::to_bytes(&network, &settings, Some(&recogniser), None);
     eprintln!("{} bytes", bytes.len());
     std::fs::write(out, bytes).with_context(|| out.display().to_string())
 }
@@ -98,35 +93,47 @@ fn quantile(values: &mut [f64], share: f64) -> f64 {
     values[((values.len() - 1) as f64 * share).round() as usize]
 }
 
-/// The sharpness with which regions hold what they say.
-fn sharpness(readings: &[ViewReading], views: &[View], max_degree: usize) -> f64 {
+/// The sharpness and the caution with which regions hold what they say.
+fn calibrate(readings: &[ViewReading], views: &[View], max_degree: usize) -> (f64, f64) {
+    const STEP: f64 = 0.02;
+    const STEPS: usize = 75;
     let outcomes = Outcomes::new(max_degree);
-    let candidates: Vec<f64> = (70..=110).map(|step| f64::from(step) / 100.0).collect();
-    // By view, then by candidate.
-    let levels: Vec<Vec<(f64, f64)>> = readings
+    // By view, then by sharpness.
+    let levels: Vec<Vec<f64>> = readings
         .par_iter()
         .zip(views)
         .map(|(reading, view)| {
             let values = outcomes.values(reading, place(view));
-            let outcome = |sharpness: &f64| {
-                let (outcome, _) = outcomes.outcome(&values, *sharpness);
-                (outcome.level, outcome.nll_nats)
-            };
-            candidates.iter().map(outcome).collect()
+            let level = |k| outcomes.outcome(&values, STEP * k as f64).level;
+            (1..=STEPS).map(level).collect()
         })
         .collect();
-    let count = levels.len() as f64;
-    let mut best = (f64::MAX, 1.0);
-    for (at, sharpness) in candidates.iter().enumerate() {
-        let held =
-            |level: f64| levels.iter().filter(|row| row[at].0 <= level).count() as f64 / count;
-        let nll = levels.iter().map(|row| row[at].1).sum::<f64>() / count;
-        let [half, most, nearly] = LEVELS.map(held);
-        eprintln!("sharpness {sharpness:.2}: {half:.3} {most:.3} {nearly:.3}, NLL {nll:.3}");
-        let error = LEVELS.iter().map(|level| (held(*level) - level).abs()).fold(0.0, f64::max);
-        if error < best.0 {
-            best = (error, *sharpness);
+    let error = |sharpness: f64, caution: f64| {
+        let of_view = |(row, reading): (&Vec<f64>, &ViewReading)| {
+            let sharp = sharpness * (-caution * reading.said_nats).exp();
+            row[((sharp / STEP).round() as usize).clamp(1, STEPS) - 1]
+        };
+        let levels: Vec<f64> = levels.iter().zip(readings).map(of_view).collect();
+        let miss = |level: &f64| {
+            let held = levels.iter().filter(|of_view| *of_view <= level).count();
+            held as f64 / levels.len() as f64 - level
+        };
+        LEVELS.map(|level| miss(&level))
+    };
+    let mut best = (f64::MAX, 1.0, 0.0);
+    for k in 0..=50 {
+        let caution = 0.01 * f64::from(k);
+        for sharpness in (60..=200).map(|step| f64::from(step) / 100.0) {
+            let worst = error(sharpness, caution).iter().fold(0.0_f64, |a, b| a.max(b.abs()));
+            if worst < best.0 {
+                best = (worst, sharpness, caution);
+            }
         }
     }
-    best.1
+    let (_, sharpness, caution) = best;
+    eprintln!(
+        "sharpness {sharpness:.2}, caution {caution:.2}, off by {:.3?}",
+        error(sharpness, caution)
+    );
+    (sharpness, caution)
 }

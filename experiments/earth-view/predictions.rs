@@ -5,25 +5,23 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use burn::tensor::Device;
-use locdiff::EarthView;
-use locdiff_earth::{Renderer, View};
-use locdiff_experiments::write_npy;
-use locdiff_sphere::{Area, Decoder, LatLon};
+use locdiff::{EarthView, LocationModel};
+use locdiff_experiments::{read_npy, write_npy};
+use locdiff_sphere::{Area, Decoder, Density, LatLon};
 use rayon::prelude::*;
 
 use crate::outcomes::Outcomes;
-use crate::pack::{pixels, read};
-use crate::sets::{SETS, TestSet};
+use crate::pack::read;
+use crate::retrieval::Gallery;
+use crate::sets::{SETS, TestSet, place};
 use crate::sources::Folders;
-use crate::train::place;
 
-const SEED: u64 = 3_000_017;
-const GALLERY_SEED: u64 = 4_000_037;
+pub const SEED: u64 = 3_000_017;
 /// What a crew can see from the station.
-pub const CIRCLE_KM: f64 = 2500.0;
+const CIRCLE_KM: f64 = 2500.0;
 /// Views per set that are also located within the circle.
-const WITH_CIRCLE: usize = 500;
-const FIELDS: usize = 18;
+pub const WITH_CIRCLE: usize = 500;
+const FIELDS: usize = 19;
 
 /// One view, and what was said of it.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +34,7 @@ pub struct Prediction {
     pub level: f64,
     pub area_km2: f64,
     /// Within the circle, for some.
-    pub circle: Option<(LatLon, f64, f64)>,
+    pub circle: Option<Inside>,
     pub retrieved: LatLon,
     pub likeness: f64,
     pub said_nats: f64,
@@ -57,10 +55,11 @@ impl Prediction {
         row[6] = self.nll_nats as f32;
         row[7] = self.level as f32;
         row[8] = self.area_km2 as f32;
-        if let Some((place, nll, level)) = self.circle {
-            row[9..11].copy_from_slice(&field(place));
-            row[11] = nll as f32;
-            row[12] = level as f32;
+        if let Some(inside) = self.circle {
+            row[9..11].copy_from_slice(&field(inside.mode));
+            row[11] = inside.nll_nats as f32;
+            row[12] = inside.level as f32;
+            row[18] = inside.region_km2 as f32;
         }
         row[13..15].copy_from_slice(&field(self.retrieved));
         row[15] = self.likeness as f32;
@@ -72,7 +71,14 @@ impl Prediction {
     fn of_row(row: &[f32]) -> Result<Prediction> {
         let number = |at: usize| f64::from(row[at]);
         let place = |at: usize| Ok::<_, anyhow::Error>(LatLon::new(number(at), number(at + 1))?);
-        let circle = !row[9].is_nan();
+        let inside = || -> Result<Inside> {
+            Ok(Inside {
+                mode: place(9)?,
+                nll_nats: number(11),
+                level: number(12),
+                region_km2: number(18),
+            })
+        };
         Ok(Prediction {
             set: row[0] as usize,
             width_km: number(1),
@@ -81,7 +87,7 @@ impl Prediction {
             nll_nats: number(6),
             level: number(7),
             area_km2: number(8),
-            circle: if circle { Some((place(9)?, number(11), number(12))) } else { None },
+            circle: if row[9].is_nan() { None } else { Some(inside()?) },
             retrieved: place(13)?,
             likeness: number(15),
             said_nats: number(16),
@@ -90,26 +96,39 @@ impl Prediction {
     }
 }
 
-pub fn read_predictions(path: &Path) -> Result<Vec<Prediction>> {
-    let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
-    let numbers: Vec<f32> = npyz::NpyFile::new(&bytes[..])?.into_vec()?;
+pub fn open_model(weights: &Path) -> Result<EarthView> {
+    let bytes = std::fs::read(weights).with_context(|| weights.display().to_string())?;
+    Ok(EarthView::from_bytes(&bytes, &Device::flex())?)
+}
+
+/// The predictions, if they are those of this model.
+pub fn read_predictions(path: &Path, model: &EarthView) -> Result<Vec<Prediction>> {
+    let made_by = std::fs::read_to_string(path.with_extension("weights"))?;
+    let version = &model.identity().version;
+    ensure!(
+        made_by.trim() == version,
+        "{} are predictions of weights {}, these are {version}: run experiments/earth-view/run",
+        path.display(),
+        made_by.trim(),
+    );
+    let numbers = read_npy(path)?;
     ensure!(numbers.len().is_multiple_of(FIELDS), "predictions of another version");
     numbers.chunks_exact(FIELDS).map(Prediction::of_row).collect()
 }
 
 /// Predicts `count` views of each set, and writes them.
 pub fn predict(weights: &Path, out: &Path, count: usize, gallery: usize) -> Result<()> {
-    let model = EarthView::from_bytes(&std::fs::read(weights)?, &Device::flex())?;
+    let model = open_model(weights)?;
     let folders = Folders::from_environment()?;
-    let gallery = Gallery::make(&model, &folders, gallery)?;
-    eprintln!("{} places in the gallery", gallery.places.len());
+    let gallery = Gallery::open(gallery, model.settings().model.encoder.embedding)?;
     let mut rows = Vec::new();
     for (number, set) in SETS.iter().enumerate() {
         let predictions = predict_set(&model, &folders, &gallery, number, set, count)?;
         rows.extend(predictions.iter().flat_map(Prediction::row));
-        eprintln!("{}: {count} views", set.name);
+        eprintln!("{}: {} views", set.name, predictions.len());
         write_npy(out, &[rows.len() / FIELDS, FIELDS], &rows)?;
     }
+    std::fs::write(out.with_extension("weights"), format!("{}\n", model.identity().version))?;
     Ok(())
 }
 
@@ -122,17 +141,17 @@ fn predict_set(
     count: usize,
 ) -> Result<Vec<Prediction>> {
     let side = model.settings().model.encoder.side;
-    let views = set.render(folders, SEED, count, side)?;
+    let views = set.render(folders, SEED, set.count(count), side)?;
     let readings = read(model, &views);
-    let retrieved = gallery.nearest(&embeddings(model, &views));
+    let retrieved = gallery.nearest(model, &views);
     let max_degree = model.settings().model.max_degree;
     let (decoder, outcomes) = (Decoder::new(max_degree), Outcomes::new(max_degree));
     let numbered: Vec<usize> = (0..views.len()).collect();
     let predictions = numbered.into_par_iter().map(|at| {
         let (view, reading) = (&views[at], &readings[at]);
         let truth = place(view);
-        let (outcome, said_nats) =
-            outcomes.outcome(&outcomes.values(reading, truth), model.settings().sharpness);
+        let sharpness = model.settings().sharpness_of(reading.said_nats);
+        let outcome = outcomes.outcome(&outcomes.values(reading, truth), sharpness);
         let label = &view.label;
         let below = LatLon::new(label.below_latitude, label.below_longitude).expect("on Earth");
         let inside = || within_circle(&model.density(reading), below, truth);
@@ -148,84 +167,35 @@ fn predict_set(
             circle,
             retrieved: retrieved[at],
             likeness: reading.likeness,
-            said_nats,
+            said_nats: reading.said_nats,
             turned_away: model.check(reading).is_err(),
         }
     });
     Ok(predictions.collect())
 }
 
-/// The mode, NLL and level of the truth, once it is known to lie near a place.
-pub fn within_circle(
-    density: &locdiff_sphere::Density,
-    below: LatLon,
-    truth: LatLon,
-) -> Option<(LatLon, f64, f64)> {
+/// What is said once the place is known to lie near another.
+#[derive(Clone, Copy, Debug)]
+pub struct Inside {
+    pub mode: LatLon,
+    pub nll_nats: f64,
+    /// The least region with the truth in it has this probability.
+    pub level: f64,
+    /// Area of the 90 % region.
+    pub region_km2: f64,
+}
+
+pub fn within_circle(density: &Density, below: LatLon, truth: LatLon) -> Option<Inside> {
     let circle = Area::circle(below, CIRCLE_KM).ok()?;
     let inside = density.restricted_to(circle).ok()?;
     let survey = inside.survey();
     let outcome = survey.outcome(truth);
-    let best = survey.modes().modes.first().map(|mode| mode.place)?;
-    Some((best, outcome.nll_nats, outcome.level))
-}
-
-/// Unit embeddings of views as they are, a row each.
-fn embeddings(model: &EarthView, views: &[View]) -> Vec<f32> {
-    let parts = views.par_chunks(32).map(|part| {
-        let rows = model.network().encoder().forward(&pixels(part));
-        let mut numbers: Vec<f32> = rows.into_data().try_to_vec().expect("f32");
-        // Normalised embeddings all have the same length.
-        let length = (model.settings().model.encoder.embedding as f32).sqrt();
-        numbers.iter_mut().for_each(|number| *number /= length);
-        numbers
-    });
-    parts.collect::<Vec<_>>().concat()
-}
-
-/// Retrieval: the place of the training view whose embedding is the nearest.
-struct Gallery {
-    places: Vec<LatLon>,
-    embeddings: Vec<f32>,
-    width: usize,
-}
-
-impl Gallery {
-    fn make(model: &EarthView, folders: &Folders, count: usize) -> Result<Gallery> {
-        let mask = folders.mask()?;
-        let open = |name: &str| folders.open(name, &mask);
-        let day = vec![open("blue-marble")?, open("bmng")?, open("may")?];
-        let renderer = Renderer::new(mask.clone(), day, vec![open("black-marble")?]);
-        let settings = &model.settings().model.encoder;
-        let (mut places, mut all) = (Vec::new(), Vec::new());
-        for start in (0..count as u64).step_by(4096) {
-            let end = (start + 4096).min(count as u64);
-            let views = renderer.render_range(GALLERY_SEED, start..end, settings.side);
-            places.extend(views.iter().map(place));
-            all.extend(embeddings(model, &views));
-        }
-        Ok(Gallery { places, embeddings: all, width: settings.embedding })
-    }
-
-    fn nearest(&self, queries: &[f32]) -> Vec<LatLon> {
-        let width = self.width;
-        let best_of = |query: &[f32]| {
-            let mut best = (f32::MIN, 0);
-            for (at, row) in self.embeddings.chunks_exact(width).enumerate() {
-                let mut lanes = [0.0_f32; 16];
-                for (a, b) in row.as_chunks::<16>().0.iter().zip(query.as_chunks::<16>().0) {
-                    for k in 0..16 {
-                        lanes[k] += a[k] * b[k];
-                    }
-                }
-                let likeness: f32 = lanes.iter().sum();
-                if likeness > best.0 {
-                    best = (likeness, at);
-                }
-            }
-            self.places[best.1]
-        };
-        queries.par_chunks(width).map(best_of).collect()
-    }
+    Some(Inside {
+        mode: survey.modes().modes.first().map(|mode| mode.place)?,
+        nll_nats: outcome.nll_nats,
+        level: outcome.level,
+        region_km2: survey.region(0.9).area_km2(),
+    })
 }
 
 /// Predictions of each set, by its number.

@@ -1,66 +1,68 @@
 //! Tables of the committed predictions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::time::Instant;
 
 use anyhow::{Context, Result};
-use burn::tensor::Device;
-use locdiff::{EarthView, LocationModel, Photo};
+use locdiff::{Continent, continent_at};
 use locdiff_earth::Shows;
 use locdiff_experiments::round;
 use locdiff_map::{Chart, Series};
 use locdiff_sphere::{
     DensityOutcome, DensityScores, LatLon, PointScores, RECALL_AREAS_KM2, Resampling, Score,
+    UNIFORM_NLL_NATS,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use crate::astronaut::photographs;
+use crate::denoiser;
 use crate::pack::is_for_calibration;
-use crate::predictions::{Prediction, by_set, read_predictions, within_circle};
+use crate::pictures::{cost, other_pictures, real_photographs};
+use crate::predictions::{Prediction, WITH_CIRCLE, by_set, open_model, read_predictions};
 use crate::sets::SETS;
+
+/// The grid of the outcomes tells no smaller areas apart: a node stands for 7,000 km².
+const LEAST_AREA_KM2: f64 = 1e5;
 
 const WIDTHS: [[f64; 2]; 4] = [[100.0, 250.0], [250.0, 500.0], [500.0, 1000.0], [1000.0, 2000.0]];
 
 pub fn report(folder: &Path) -> Result<()> {
-    let sets = by_set(read_predictions(&folder.join("predictions.npy"))?);
+    let model = open_model(Path::new("models/earth-view/earth-view.safetensors"))?;
+    let sets = by_set(read_predictions(&folder.join("predictions.npy"), &model)?);
     println!("# earth-view\n");
     println!(
         "Answers of one pass on views that the model never saw, with 95 % bootstrap intervals; \
-         retrieval takes the place of the nearest of 100,000 views like those of training, by the same encoder (one direction; ours takes four). \
+         retrieval takes the place of the nearest of 100,000 views like those of training, by the same encoder, in four directions as ours. \
          Zoom 7 is the source of training itself, flightgear's file holds the same map; three-globe is the most independent source, and only the half of its views counts that did not calibrate. \
          Rendered like training: see docs/earth-view.md.\n"
     );
     by_source(&sets)?;
     by_width(&sets)?;
+    by_continent(&sets)?;
     with_circle(&sets)?;
+    denoiser::report(folder)?;
     domain(&sets);
+    open_sea(&sets)?;
     reliability(&sets, &folder.join("reliability.png"))?;
+    println!("\n![Do regions hold what they say?](reliability.png)");
     let mut figures = headline(&sets)?;
-    let (total_ms, map_ms) = cost()?;
+    let (total_ms, map_ms) = cost(&model)?;
     figures["total_ms"] = json!(round(total_ms));
     figures["map_ms"] = json!(round(map_ms));
     println!(
         "\nOne decoded photograph of 1024 × 1024 pixels takes {total_ms:.1} ms until its density is known, {map_ms:.1} ms of which are the head and the density.\n"
     );
-    if let Err(error) = other_pictures() {
+    if let Err(error) = other_pictures(&model) {
         println!(
             "Pictures of other things were not at hand ({error}): run experiments/earth-view/fetch\n"
         );
     }
-    if let Err(error) = real_photographs() {
+    if let Err(error) = real_photographs(&model, &folder.join("photographs.jpg")) {
         println!("The real photographs were not at hand: {error}\n");
     }
     println!("{figures}");
     Ok(())
-}
-
-/// The weights in the repository, which are those in the program once it is built again.
-fn committed_model() -> Result<EarthView> {
-    let bytes = std::fs::read("models/earth-view/earth-view.safetensors")?;
-    Ok(EarthView::from_bytes(&bytes, &Device::flex())?)
 }
 
 fn points(answers: Vec<LatLon>, truths: Vec<LatLon>) -> Result<PointScores> {
@@ -142,17 +144,18 @@ fn by_source(sets: &HashMap<usize, Vec<Prediction>>) -> Result<()> {
     println!(
         "\nShare of truths found when the most probable places are searched first, by the area searched:\n"
     );
-    let areas: Vec<String> =
-        RECALL_AREAS_KM2.iter().map(|area| format!("{area:.0e} km²")).collect();
-    println!("| source | {} |\n|---{}|", areas.join(" | "), "|---".repeat(areas.len()));
+    let areas: Vec<f64> =
+        RECALL_AREAS_KM2.into_iter().filter(|area| *area >= LEAST_AREA_KM2).collect();
+    let heads: Vec<String> = areas.iter().map(|area| format!("{area:.0e} km²")).collect();
+    println!("| source | {} |\n|---{}|", heads.join(" | "), "|---".repeat(heads.len()));
     for (number, set) in SETS.iter().enumerate().filter(|(_, set)| set.shows == Shows::Land) {
         let rows = tested(sets, number);
         if rows.is_empty() {
             continue;
         }
         let densities = densities(&rows)?;
-        let recall =
-            RECALL_AREAS_KM2.map(|area| format!("{:.1} %", 100.0 * densities.recall(area).value()));
+        let recall = |area: &f64| format!("{:.1} %", 100.0 * densities.recall(*area).value());
+        let recall: Vec<String> = areas.iter().map(recall).collect();
         println!("| {} | {} |", set.name, recall.join(" | "));
     }
     Ok(())
@@ -188,9 +191,39 @@ fn by_width(sets: &HashMap<usize, Vec<Prediction>>) -> Result<()> {
     Ok(())
 }
 
+/// By the continent of the view's middle.
+fn by_continent(sets: &HashMap<usize, Vec<Prediction>>) -> Result<()> {
+    println!("\nBy the continent of the view's middle (Russia counts as Europe):\n");
+    println!(
+        "| source | continent | n | ≤ 200 km, % | ≤ 750 km | ≤ 2500 km | median km | NLL | 90 % regions hold |\n|---|---|---|---|---|---|---|---|---|"
+    );
+    for (number, set) in SETS.iter().enumerate().take(2) {
+        let mut parts: BTreeMap<Option<Continent>, Vec<&Prediction>> = BTreeMap::new();
+        for row in tested(sets, number) {
+            parts.entry(continent_at(row.truth)).or_default().push(row);
+        }
+        for (continent, rows) in parts {
+            let (points, densities) = (modes(&rows)?, densities(&rows)?);
+            println!(
+                "| {} | {} | {} | {} | {} | {} | {:.0} | {:.2} | {:.1} % |",
+                set.name,
+                continent.map_or("at sea".to_owned(), |continent| continent.to_string()),
+                rows.len(),
+                percent(&points.accuracy(200.0)),
+                percent(&points.accuracy(750.0)),
+                percent(&points.accuracy(2500.0)),
+                points.median_km().value(),
+                densities.mean_nll_nats().value(),
+                100.0 * densities.coverage(0.9).value(),
+            );
+        }
+    }
+    Ok(())
+}
+
 fn with_circle(sets: &HashMap<usize, Vec<Prediction>>) -> Result<()> {
     println!(
-        "\nThe same views when it is known that the place lies within 2,500 km of the point below (what a crew can see), the first 500 of each source:\n"
+        "\nThe same views when it is known that the place lies within 2,500 km of the point below (what a crew can see), the first {WITH_CIRCLE} of each source:\n"
     );
     println!(
         "| source | width, km | n | ≤ 200 km, % | ≤ 750 km | without the circle ≤ 200 | ≤ 750 | 90 % regions hold |\n|---|---|---|---|---|---|---|---|"
@@ -203,10 +236,10 @@ fn with_circle(sets: &HashMap<usize, Vec<Prediction>>) -> Result<()> {
                 continue;
             }
             let inside = points(
-                rows.iter().filter_map(|row| Some(row.circle?.0)).collect(),
+                rows.iter().filter_map(|row| Some(row.circle?.mode)).collect(),
                 rows.iter().map(|row| row.truth).collect(),
             )?;
-            let levels: Vec<f64> = rows.iter().filter_map(|row| Some(row.circle?.2)).collect();
+            let levels: Vec<f64> = rows.iter().filter_map(|row| Some(row.circle?.level)).collect();
             let held = levels.iter().filter(|level| **level <= 0.9).count() as f64;
             let anywhere = modes(&rows)?;
             println!(
@@ -235,6 +268,26 @@ fn domain(sets: &HashMap<usize, Vec<Prediction>>) {
             println!("| {} | {} | {:.1} |", set.name, rows.len(), 100.0 * away / rows.len() as f64);
         }
     }
+}
+
+/// Regions of what is said of open sea, though it is held back.
+fn open_sea(sets: &HashMap<usize, Vec<Prediction>>) -> Result<()> {
+    for (number, _) in SETS.iter().enumerate().filter(|(_, set)| set.shows == Shows::OpenSea) {
+        let rows = tested(sets, number);
+        if !rows.is_empty() {
+            let densities = densities(&rows)?;
+            let held = |level: f64| 100.0 * densities.coverage(level).value();
+            println!(
+                "\nOpen sea (n {}), also where the answer is held back: the 50 / 80 / 90 % regions hold {:.1} / {:.1} / {:.1} %, NLL {:.2} (anywhere on Earth: {UNIFORM_NLL_NATS:.2}).",
+                rows.len(),
+                held(0.5),
+                held(0.8),
+                held(0.9),
+                densities.mean_nll_nats().value(),
+            );
+        }
+    }
+    Ok(())
 }
 
 fn reliability(sets: &HashMap<usize, Vec<Prediction>>, out: &Path) -> Result<()> {
@@ -282,96 +335,4 @@ fn headline(sets: &HashMap<usize, Vec<Prediction>>) -> Result<Value> {
         "unseen_coverage_80": share(unseen_densities.coverage(0.8)),
         "unseen_coverage_90": share(unseen_densities.coverage(0.9)),
     }))
-}
-
-/// Milliseconds from a decoded photograph to its density with all checks, and of the head and the density alone.
-fn cost() -> Result<(f64, f64)> {
-    const TIMES: usize = 30;
-    let model = committed_model()?;
-    let pixels = (0..3 * 1024 * 1024_u32).map(|k| (k.wrapping_mul(k) / 7919 % 251) as u8).collect();
-    let photos = [Photo::from_rgb(1024, 1024, pixels).context("a photograph")?];
-    let reading = model.read(&photos).remove(0);
-    let four = reading.embedding.repeat(4);
-    let four = burn::tensor::TensorData::new(four, [4, reading.embedding.len()]);
-    let four = burn::tensor::Tensor::<2>::from_data(four, &Device::flex());
-    let (mut totals, mut maps) = (Vec::new(), Vec::new());
-    for _ in 0..TIMES {
-        let began = Instant::now();
-        std::hint::black_box(model.locate(&photos));
-        totals.push(1e3 * began.elapsed().as_secs_f64());
-        let began = Instant::now();
-        std::hint::black_box(model.network().answer(four.clone()).into_data());
-        std::hint::black_box(model.density(&reading));
-        maps.push(1e3 * began.elapsed().as_secs_f64());
-    }
-    totals.sort_by(f64::total_cmp);
-    maps.sort_by(f64::total_cmp);
-    Ok((totals[TIMES / 2], maps[TIMES / 2]))
-}
-
-fn real_photographs() -> Result<()> {
-    let model = committed_model()?;
-    println!(
-        "The fifteen real photographs, about as wide as their lens says (a view needs about 100 km):\n"
-    );
-    println!(
-        "| photograph | lens, mm | width, km | says | off by, km | within the circle, off by, km | 90 % region, million km² | truth in it |\n|---|---|---|---|---|---|---|---|"
-    );
-    for photograph in photographs()? {
-        let photo = Photo::open(&photograph.path)?;
-        let reading = model.read(&[photo]).remove(0);
-        let density = model.density(&reading);
-        let survey = density.survey();
-        let best = survey.modes().modes[0].place;
-        let region = survey.region(0.9);
-        let circle = within_circle(&density, photograph.below, photograph.truth);
-        let said = match model.check(&reading) {
-            Ok(()) => "an answer".to_owned(),
-            Err(refused) => refused.to_string(),
-        };
-        println!(
-            "| {} | {} | {:.0} | {said} | {:.0} | {} | {:.1} | {} |",
-            photograph.name(),
-            photograph.focal_length_mm,
-            photograph.width_km(),
-            best.distance_km(photograph.truth),
-            circle.map_or("–".to_owned(), |(place, ..)| format!(
-                "{:.0}",
-                place.distance_km(photograph.truth)
-            )),
-            region.area_km2() / 1e6,
-            if region.contains(photograph.truth) { "yes" } else { "no" },
-        );
-    }
-    println!();
-    Ok(())
-}
-
-/// Pictures of other things, from the packages scikit-image and scikit-learn.
-fn other_pictures() -> Result<()> {
-    let model = committed_model()?;
-    let mut turned_away = Vec::new();
-    let mut taken = Vec::new();
-    for folder in ["skimage/data", "sklearn/datasets/images"] {
-        let folder = Path::new("target/experiments/earth/other").join(folder);
-        for entry in std::fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
-            let path = entry?.path();
-            let Ok(photo) = Photo::open(&path) else { continue };
-            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let reading = model.read(&[photo]).remove(0);
-            let list = if model.check(&reading).is_err() { &mut turned_away } else { &mut taken };
-            let said = model.said_nats(&reading);
-            list.push(format!("{name} ({:.1}, {said:.1})", reading.likeness));
-        }
-    }
-    turned_away.sort();
-    taken.sort();
-    println!(
-        "Pictures of other things (scikit-image, scikit-learn), with their likeness and what is said, in nats. Turned away: {} of {}: {}. Taken for views of the Earth: {}.\n",
-        turned_away.len(),
-        turned_away.len() + taken.len(),
-        turned_away.join(", "),
-        taken.join(", "),
-    );
-    Ok(())
 }

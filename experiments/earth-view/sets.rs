@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use locdiff_earth::{Renderer, Shows, View};
+use locdiff_sphere::LatLon;
 
 use crate::sources::Folders;
 
@@ -34,6 +35,11 @@ pub const SETS: [TestSet; 7] = [
 ];
 
 impl TestSet {
+    /// Views to render so that `count` are left: half of three-globe calibrates.
+    pub fn count(&self, count: usize) -> usize {
+        if self.source == "three-globe" { 13 * count / 6 } else { count }
+    }
+
     pub fn render(
         &self,
         folders: &Folders,
@@ -51,4 +57,13 @@ impl TestSet {
         renderer.style.night_share = 1.0;
         Ok(renderer.render_batch(seed, count, side))
     }
+}
+
+pub fn place(view: &View) -> LatLon {
+    LatLon::new(view.label.latitude, view.label.longitude).expect("rendered places are on Earth")
+}
+
+/// Of all views, one after the other.
+pub fn pixels(views: &[View]) -> Vec<u8> {
+    views.iter().flat_map(|view| view.pixels.iter().copied()).collect()
 }

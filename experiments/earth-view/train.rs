@@ -20,6 +20,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::json;
 
+use crate::sets::{pixels, place};
 use crate::sources::Folders;
 
 /// Views that are never trained on.
@@ -50,7 +51,7 @@ impl Recipe {
         self.rate * rise * fall
     }
 
-    fn optimizer(&self) -> AdamConfig {
+    fn optimizer() -> AdamConfig {
         AdamConfig {
             beta_2: 0.98,
             weight_decay: 0.02,
@@ -58,14 +59,6 @@ impl Recipe {
             ..AdamConfig::default()
         }
     }
-}
-
-fn pixels(views: &[View]) -> Vec<u8> {
-    views.iter().flat_map(|view| view.pixels.iter().copied()).collect()
-}
-
-pub fn place(view: &View) -> LatLon {
-    LatLon::new(view.label.latitude, view.label.longitude).expect("rendered places are on Earth")
 }
 
 /// Goes on with a run, or begins it, until its steps are done, the time is over, or a file named
@@ -84,14 +77,14 @@ pub fn train(recipe: &Recipe, directory: &Path, at_most: Option<Duration>) -> Re
     device.seed(recipe.seed);
     let mut model = config.init(&device);
     let mut averaged = model.valid();
-    let mut optimizer = Adam::new(recipe.optimizer());
+    let mut optimizer = Adam::new(Recipe::optimizer());
     let checkpoints = Checkpoints::new(directory, 2);
     let mut step = 0;
     if let Some((checkpoint, _)) = checkpoints.newest::<ViewModel, ()>(&model)? {
         step = checkpoint.step;
         (model, averaged) = (checkpoint.network, checkpoint.averaged);
         optimizer =
-            Adam::restored(recipe.optimizer(), checkpoint.optimizer, &device.clone().inner());
+            Adam::restored(Recipe::optimizer(), checkpoint.optimizer, &device.clone().inner());
     }
     let mut log = Log::open(&directory.join("log.jsonl"), step)?;
     let folders = Folders::from_environment()?;
@@ -108,66 +101,60 @@ pub fn train(recipe: &Recipe, directory: &Path, at_most: Option<Duration>) -> Re
     let loss =
         Loss::new(Objective::Likelihood, Quadrature::Transform(RINGS), config.max_degree, &device);
     let workers = Workers::new(recipe, side, device.clone())?;
-    {
-        let began = Instant::now();
-        let (mut since, mut total, mut logged) = (Instant::now(), 0.0, step);
-        let mut saved = Instant::now();
-        while step < recipe.steps {
-            let seen = step as f64 * recipe.batch as f64;
-            renderer.style = style(0.4 + 0.6 * (seen / CLEAR_VIEWS).min(1.0));
-            let (nats, gradients) = workers.gradients(&model, &loss, &renderer, step);
-            anyhow::ensure!(nats.is_finite(), "the loss is {nats} at step {step}");
-            let rate = recipe.rate_at(step);
-            let old = std::mem::replace(&mut model, averaged.clone());
-            let (new, gradient_norm) = optimizer.step(rate, old, gradients);
-            model = new;
-            step += 1;
-            total += nats;
-            let decay = recipe.ema_decay.min(step as f64 / (10.0 + step as f64));
-            averaged = moved_towards(averaged, &model.valid(), 1.0 - decay);
-            let last = step == recipe.steps;
-            let stopping = last
-                || at_most.is_some_and(|most| began.elapsed() > most)
-                || directory.join("stop").exists();
-            if step.is_multiple_of(LOG_STEPS) || stopping {
-                let steps = step - logged;
-                let validated = step.is_multiple_of(20 * LOG_STEPS) || stopping;
-                let validation = validated.then(|| validate(&averaged, &config, &unseen)).flatten();
-                let record = Record {
-                    step,
-                    loss: total / steps as f64,
-                    gradient_norm,
-                    rate,
-                    rows_per_s: (steps * recipe.batch as u64) as f64
-                        / since.elapsed().as_secs_f64(),
-                    validation,
-                };
-                log.write(&record)?;
-                eprintln!("{}", serde_json::to_string(&record)?);
-                if validated {
-                    // Under the weather that is being trained.
-                    let known = renderer.render_batch(HELD_OUT_SEED, HELD_OUT, side);
-                    let on_known = validate(&averaged, &config, &known);
-                    eprintln!(
-                        "{}",
-                        json!({ "step": step, "views like those trained on": on_known })
-                    );
-                }
-                (since, total, logged) = (Instant::now(), 0.0, step);
+    let began = Instant::now();
+    let (mut since, mut total, mut logged) = (Instant::now(), 0.0, step);
+    let mut saved = Instant::now();
+    while step < recipe.steps {
+        let seen = step as f64 * recipe.batch as f64;
+        renderer.style = style(0.4 + 0.6 * (seen / CLEAR_VIEWS).min(1.0));
+        let (nats, gradients) = workers.gradients(&model, &loss, &renderer, step);
+        anyhow::ensure!(nats.is_finite(), "the loss is {nats} at step {step}");
+        let rate = recipe.rate_at(step);
+        let old = std::mem::replace(&mut model, averaged.clone());
+        let (new, gradient_norm) = optimizer.step(rate, old, gradients);
+        model = new;
+        step += 1;
+        total += nats;
+        let decay = recipe.ema_decay.min(step as f64 / (10.0 + step as f64));
+        averaged = moved_towards(averaged, &model.valid(), 1.0 - decay);
+        let last = step == recipe.steps;
+        let stopping = last
+            || at_most.is_some_and(|most| began.elapsed() > most)
+            || directory.join("stop").exists();
+        if step.is_multiple_of(LOG_STEPS) || stopping {
+            let steps = step - logged;
+            let validated = step.is_multiple_of(20 * LOG_STEPS) || stopping;
+            let validation = validated.then(|| validate(&averaged, &config, &unseen)).flatten();
+            let record = Record {
+                step,
+                loss: total / steps as f64,
+                gradient_norm,
+                rate,
+                rows_per_s: (steps * recipe.batch as u64) as f64 / since.elapsed().as_secs_f64(),
+                validation,
+            };
+            log.write(&record)?;
+            eprintln!("{}", serde_json::to_string(&record)?);
+            if validated {
+                // Under the weather that is being trained.
+                let known = renderer.render_batch(HELD_OUT_SEED, HELD_OUT, side);
+                let on_known = validate(&averaged, &config, &known);
+                eprintln!("{}", json!({ "step": step, "views like those trained on": on_known }));
             }
-            if stopping || saved.elapsed() > Duration::from_secs(300) {
-                checkpoints.save(&Checkpoint {
-                    step,
-                    position: (),
-                    network: model.clone(),
-                    averaged: averaged.clone(),
-                    optimizer: optimizer.state(),
-                })?;
-                saved = Instant::now();
-            }
-            if stopping {
-                break;
-            }
+            (since, total, logged) = (Instant::now(), 0.0, step);
+        }
+        if stopping || saved.elapsed() > Duration::from_secs(300) {
+            checkpoints.save(&Checkpoint {
+                step,
+                position: (),
+                network: model.clone(),
+                averaged: averaged.clone(),
+                optimizer: optimizer.state(),
+            })?;
+            saved = Instant::now();
+        }
+        if stopping {
+            break;
         }
     }
     // What comes after it must not take a part for the whole.

@@ -6,29 +6,21 @@
 //! the one-pass density, as they must? And the paper's picture of the denoising. `--quick`
 //! scores and draws what is committed.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Device;
 use locdiff::{Diffusion, Method, SampleOptions, rows};
+use locdiff_experiments::draws::{FIELDS, draw_all};
 use locdiff_experiments::simulation::Simulation;
 use locdiff_experiments::training::conditions;
-use locdiff_experiments::{cpu_seconds, round, write_npy};
+use locdiff_experiments::{read_npy, round, write_npy};
 use locdiff_map::{Chart, ColourBar, Map, Panels, Projection, Scale, Series};
-use locdiff_sphere::{
-    Coefficients, Decoder, Density, Integrator, LatLon, PointScores, UNIFORM_NLL_NATS, mean_place,
-};
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use locdiff_sphere::{Coefficients, Integrator, LatLon, PointScores};
 use serde_json::{Value, json};
 
 const COUNT: usize = 300;
 const DRAWS: [usize; 3] = [1, 4, 16];
-const UNIFORM_SHARE: f64 = 0.01;
-/// Latitude and longitude of the draw nearest to all, of the mean of draws, and NLL.
-const FIELDS: usize = 5;
 /// Draws per place that are compared with the density.
 const COMPARED: usize = 4;
 /// The paper's figure shows the denoising after so many steps.
@@ -62,12 +54,6 @@ fn main() -> Result<()> {
     }
     report(folder)?;
     draw_denoising(folder)
-}
-
-fn read_npy(path: &Path) -> Result<Vec<f32>> {
-    let mut bytes = Vec::new();
-    File::open(path).with_context(|| path.display().to_string())?.read_to_end(&mut bytes)?;
-    Ok(npyz::NpyFile::new(&bytes[..])?.into_vec()?)
 }
 
 /// `[1 + methods · draws, place, field]`, the truth first.
@@ -202,7 +188,7 @@ fn sample_all(wheel: &Path, model: &Path, folder: &Path) -> Result<()> {
     let mut times = Vec::new();
     let mut distances = serde_json::Map::new();
     for (name, method) in METHODS {
-        let sampled = draw_all(&diffusion, method, &condition, truths)?;
+        let sampled = draw_all(&diffusion, method, &condition, truths, [DRAWS[2], COMPARED])?;
         times.push(sampled.seconds_per_draw);
         for draws in DRAWS {
             for k in 0..COUNT {
@@ -225,59 +211,6 @@ fn sample_all(wheel: &Path, model: &Path, folder: &Path) -> Result<()> {
     std::fs::write(folder.join("about.json"), about)?;
     let shape = [METHODS.len() * DRAWS.len() + 1, COUNT, FIELDS];
     write_npy(&folder.join("predictions.npy"), &shape, &values)
-}
-
-/// All draws of one method.
-struct Sampled {
-    /// `[draw][place]`.
-    places: Vec<Vec<LatLon>>,
-    /// Drawn from what the last noise level leaves open, for the first few draws: the whole
-    /// of a sample, where `places` are its modes.
-    drawn: Vec<Vec<LatLon>>,
-    /// Density of each draw at the truth, `[draw][place]`.
-    densities: Vec<Vec<f64>>,
-    seconds_per_draw: f64,
-}
-
-impl Sampled {
-    /// What some draws for a place say together: the numbers of one row.
-    fn answer(&self, k: usize, draws: usize) -> [f64; FIELDS] {
-        let places: Vec<LatLon> = self.places[..draws].iter().map(|row| row[k]).collect();
-        let nearest = nearest_to_all(&places);
-        let mean = mean_place(&places).unwrap_or(nearest);
-        let density = self.densities[..draws].iter().map(|row| row[k]).sum::<f64>() / draws as f64;
-        let uniform = UNIFORM_SHARE * (-UNIFORM_NLL_NATS).exp();
-        let nll = -((1.0 - UNIFORM_SHARE) * density + uniform).ln();
-        [nearest.latitude(), nearest.longitude(), mean.latitude(), mean.longitude(), nll]
-    }
-}
-
-fn draw_all(
-    diffusion: &Diffusion,
-    method: Method,
-    condition: &Tensor<2>,
-    truths: &[LatLon],
-) -> Result<Sampled> {
-    let decoder = Decoder::new(diffusion.config().denoiser.max_degree);
-    let mut sampled =
-        Sampled { places: vec![], drawn: vec![], densities: vec![], seconds_per_draw: 0.0 };
-    let mut rng = ChaCha8Rng::seed_from_u64(11);
-    let draws = DRAWS[DRAWS.len() - 1];
-    for seed in 0..draws {
-        let options = SampleOptions { method, seed: seed as u64, ..SampleOptions::default() };
-        let began = cpu_seconds();
-        let output = diffusion.sample(Some(condition.clone()), COUNT, options, |_| ());
-        sampled.seconds_per_draw += (cpu_seconds() - began) / draws as f64;
-        sampled.places.push(rows(&output).iter().map(|e| decoder.mode(e).place).collect());
-        let densities = diffusion.densities(&output).context("no densities")?;
-        if seed < COMPARED {
-            let draw = |q: &Density| q.survey().sample(1, &mut rng).remove(0);
-            sampled.drawn.push(densities.iter().map(draw).collect());
-        }
-        let at_truth = densities.iter().zip(truths).map(|(q, place)| q.log_density(*place).exp());
-        sampled.densities.push(at_truth.collect());
-    }
-    Ok(sampled)
 }
 
 /// The outputs that the paper's figure shows, for one place drawn without a condition; the
@@ -306,10 +239,4 @@ fn distance_to_uniform(mut numbers: Vec<f64>) -> f64 {
         (number - k as f64 / count).abs().max((number - (k + 1) as f64 / count).abs())
     };
     numbers.iter().enumerate().map(gap).fold(0.0, f64::max)
-}
-
-/// The place with the least total distance to the others.
-fn nearest_to_all(places: &[LatLon]) -> LatLon {
-    let total = |place: &LatLon| places.iter().map(|other| other.distance_km(*place)).sum::<f64>();
-    *places.iter().min_by(|a, b| total(a).total_cmp(&total(b))).unwrap()
 }

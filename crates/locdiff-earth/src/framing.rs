@@ -75,7 +75,7 @@ impl Framing {
         if random.chance(self.high_share) {
             altitude_km = random.log_between(altitude_km, self.highest_km);
         }
-        // Half are nearly straight down, as crews mostly shoot.
+        // Three in ten are nearly straight down.
         let tilt = self.tilt_degrees * random.unit() * if random.chance(0.3) { 0.3 } else { 1.0 };
         let upright = random.chance(0.5);
         let roll_degrees =

@@ -4,13 +4,14 @@
 //! up), and the mean of the four answers is the exponent of the density. `models/earth-view` has
 //! the weights and the model card; `experiments/earth-view` makes them.
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Tensor, TensorData};
 use locdiff_sphere::{Coefficients, Density, Grid, Integrator, Transform, UNIFORM_NLL_NATS};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::diffusion::rows;
+use crate::denoiser::Denoiser;
+use crate::diffusion::{Diffusion, DiffusionConfig, Method, SampleOptions, rows};
 use crate::fused::{exp, numbers_of};
 use crate::geolocator::{LocationModel, ModelIdentity, NotItsKind};
 use crate::packed_weights::PackedWeights;
@@ -38,12 +39,27 @@ pub struct EarthViewSettings {
     pub model: ViewModelConfig,
     /// What exponents are multiplied by, so that regions hold about what they say.
     pub sharpness: f64,
+    /// By how much less for each nat that an answer says: sharp answers are wrong more often than they
+    /// know.
+    #[serde(default)]
+    pub caution: f64,
     /// Pictures with less likeness to views from above are none of its kind.
     pub least_likeness: f64,
-    /// Answers that say less are none, in nats beyond "anywhere on Earth".
+    /// Answers that say less ([`ViewReading::said_nats`]) are none.
     pub least_nats: f64,
+    /// The diffusion that was trained on the frozen embeddings, if it is there: for samples and to watch
+    /// the denoising. Answers come from the head, which is better and takes one pass.
+    #[serde(default)]
+    pub diffusion: Option<DiffusionConfig>,
     /// Whether `sharpness` was fitted on views that training never saw.
     pub calibrated: bool,
+}
+
+impl EarthViewSettings {
+    /// What the exponents of an answer are multiplied by that says so much.
+    pub fn sharpness_of(&self, said_nats: f64) -> f64 {
+        self.sharpness * (-self.caution * said_nats).exp()
+    }
 }
 
 /// What the network makes of a picture, before anything is decided.
@@ -53,6 +69,11 @@ pub struct ViewReading {
     pub coefficients: Coefficients,
     /// The mean embedding.
     pub embedding: Vec<f32>,
+    /// The embedding of the picture as it is, which the diffusion was trained on.
+    pub upright: Vec<f32>,
+    /// How much the answer says, in nats beyond "anywhere on Earth", before it is calibrated. To a few
+    /// hundredths: by sums over a coarse grid.
+    pub said_nats: f64,
     /// The logit of its being a view of the Earth from above, against pictures of other things.
     pub likeness: f64,
     /// Deviation of its pixels, in grey levels.
@@ -64,6 +85,7 @@ pub struct EarthView {
     model: ViewModel,
     settings: EarthViewSettings,
     recogniser: Option<Recogniser>,
+    diffusion: Option<Diffusion>,
     /// The embedding of the built-in test picture when the file was made.
     reference: Vec<f32>,
     identity: ModelIdentity,
@@ -119,6 +141,12 @@ impl EarthView {
                 "it has nothing to tell views of the Earth from others by".to_owned(),
             ));
         }
+        let diffusion = settings.diffusion.clone().map(|config| {
+            let denoiser = weights.apply("denoiser", config.denoiser.init(device))?;
+            Diffusion::with_denoiser(config, denoiser, device)
+                .map_err(|error| wrong(error.to_string()))
+        });
+        let diffusion = diffusion.transpose()?;
         let digest = Sha256::digest(bytes);
         let version = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
         let identity = ModelIdentity {
@@ -133,7 +161,16 @@ impl EarthView {
         let max_degree = settings.model.max_degree;
         let integrator = Integrator::new(max_degree);
         let transform = Transform::new(Grid::new(RINGS, 2 * RINGS), max_degree);
-        Ok(EarthView { model, settings, recogniser, reference, identity, integrator, transform })
+        Ok(EarthView {
+            model,
+            settings,
+            recogniser,
+            diffusion,
+            reference,
+            identity,
+            integrator,
+            transform,
+        })
     }
 
     /// The file's bytes for a model.
@@ -141,11 +178,15 @@ impl EarthView {
         model: &ViewModel,
         settings: &EarthViewSettings,
         recogniser: Option<&Recogniser>,
+        denoiser: Option<&Denoiser>,
     ) -> Vec<u8> {
         let settings = serde_json::to_string(settings).expect("plain numbers");
         let bytes = |weights: &PackedWeights| weights.to_bytes(&[(SETTINGS, &settings)]);
         let mut weights = PackedWeights::default();
         weights.add("view", model);
+        if let Some(denoiser) = denoiser {
+            weights.add("denoiser", denoiser);
+        }
         if let Some(Recogniser { weights: numbers, bias }) = recogniser {
             weights.add_numbers("likeness", vec![numbers.len()], numbers.clone());
             weights.add_numbers("likeness.bias", vec![1], vec![*bias]);
@@ -171,6 +212,16 @@ impl EarthView {
         &self.settings
     }
 
+    /// What tells views of the Earth from other pictures.
+    pub fn recogniser(&self) -> Option<&Recogniser> {
+        self.recogniser.as_ref()
+    }
+
+    /// The diffusion on [`ViewReading::upright`], if the file has one.
+    pub fn diffusion(&self) -> Option<&Diffusion> {
+        self.diffusion.as_ref()
+    }
+
     /// The network.
     pub fn network(&self) -> &ViewModel {
         &self.model
@@ -190,30 +241,30 @@ impl EarthView {
     /// The same for squares of the network's size, as red, green and blue bytes.
     pub fn read_squares(&self, pixels: &[u8]) -> Vec<ViewReading> {
         let side = self.model.encoder().side();
-        let mut turned = Vec::with_capacity(TURNS * pixels.len());
-        for square in pixels.chunks_exact(3 * side * side) {
-            let mut square = square.to_vec();
-            for _ in 0..TURNS {
-                turned.extend_from_slice(&square);
-                square = quarter_turn(&square, side);
-            }
-        }
+        let turned = self.in_four_directions(pixels);
         if turned.is_empty() {
             return Vec::new();
         }
-        let embeddings = self.model.encoder().forward(&turned);
+        // Both cores, also for a single picture.
+        let squares = turned.len() / (3 * side * side);
+        let part = squares.div_ceil(rayon::current_num_threads()).max(2) * 3 * side * side;
+        let encode = |part: &[u8]| self.model.encoder().forward(part);
+        let embeddings = Tensor::cat(turned.par_chunks(part).map(encode).collect(), 0);
         let mean = |x: Tensor<2>| -> Tensor<2> {
             let [rows, width] = x.dims();
             x.reshape([rows / TURNS, TURNS, width]).mean_dim(1).reshape([rows / TURNS, width])
         };
         let answers = rows(&mean(self.model.answer(embeddings.clone())));
-        let embeddings = mean(embeddings);
         let [_, width] = embeddings.dims();
+        let means = numbers_of(&mean(embeddings.clone()));
         let embeddings = numbers_of(&embeddings);
+        let upright = embeddings.chunks_exact(TURNS * width).map(|turned| &turned[..width]);
         let squares = pixels.chunks_exact(3 * side * side);
-        let readings = answers.into_iter().zip(embeddings.chunks_exact(width)).zip(squares);
+        let readings = answers.into_iter().zip(means.chunks_exact(width)).zip(squares).zip(upright);
         readings
-            .map(|((coefficients, embedding), square)| ViewReading {
+            .map(|(((coefficients, embedding), square), upright)| ViewReading {
+                upright: upright.to_vec(),
+                said_nats: self.said_nats(&coefficients),
                 coefficients,
                 contrast: deviation(square),
                 likeness: self.recogniser.as_ref().map_or(0.0, |r| r.likeness(embedding)),
@@ -222,21 +273,32 @@ impl EarthView {
             .collect()
     }
 
+    /// Each square as it is, and after one, two and three quarter turns.
+    pub fn in_four_directions(&self, pixels: &[u8]) -> Vec<u8> {
+        let side = self.model.encoder().side();
+        let mut turned = Vec::with_capacity(TURNS * pixels.len());
+        for square in pixels.chunks_exact(3 * side * side) {
+            let mut square = square.to_vec();
+            for _ in 0..TURNS {
+                turned.extend_from_slice(&square);
+                square = quarter_turn(&square, side);
+            }
+        }
+        turned
+    }
+
     /// The density of a reading, calibrated.
     pub fn density(&self, reading: &ViewReading) -> Density {
         let mut sharp = reading.coefficients.clone();
-        sharp.as_mut_slice().iter_mut().for_each(|number| *number *= self.settings.sharpness);
+        let sharpness = self.settings.sharpness_of(reading.said_nats);
+        sharp.as_mut_slice().iter_mut().for_each(|number| *number *= sharpness);
         self.integrator.exponential(&sharp)
     }
 
-    /// How much an answer says, in nats beyond "anywhere on Earth", to a few hundredths: by sums over
-    /// a coarse grid.
-    pub fn said_nats(&self, reading: &ViewReading) -> f64 {
+    fn said_nats(&self, coefficients: &Coefficients) -> f64 {
         let grid = self.transform.grid();
         let mut values = vec![0.0_f32; grid.len()];
-        let sharp = self.settings.sharpness;
-        let coefficients = reading.coefficients.as_slice().iter();
-        let coefficients: Vec<f32> = coefficients.map(|x| (x * sharp) as f32).collect();
+        let coefficients: Vec<f32> = coefficients.as_slice().iter().map(|x| *x as f32).collect();
         self.transform.synthesize_into(&coefficients, &mut values);
         let highest = values.iter().copied().fold(f32::MIN, f32::max);
         // Σ exp F and Σ F·exp F, against the highest F.
@@ -257,7 +319,6 @@ impl EarthView {
 
     /// Whether the picture is one that an answer can be made of.
     pub fn check(&self, reading: &ViewReading) -> Result<(), NotItsKind> {
-        let tells_nothing = |why: &str| Err(NotItsKind::TellsNothing(why.to_owned()));
         if reading.contrast < LEAST_CONTRAST {
             return Err(NotItsKind::Other("it is all of one colour".to_owned()));
         }
@@ -265,10 +326,10 @@ impl EarthView {
             let why = "it looks unlike views of the Earth from above";
             return Err(NotItsKind::Other(why.to_owned()));
         }
-        if self.said_nats(reading) < self.settings.least_nats {
-            return tells_nothing(
-                "nothing in it tells where on Earth it is; open sea, clouds, or far too narrow a view?",
-            );
+        if reading.said_nats < self.settings.least_nats {
+            let why = "nothing in it tells where on Earth it is; open sea, clouds, or far too \
+                narrow a view?";
+            return Err(NotItsKind::TellsNothing(why.to_owned()));
         }
         Ok(())
     }
@@ -287,6 +348,19 @@ impl LocationModel for EarthView {
                 Ok(self.density(&reading))
             })
             .collect()
+    }
+
+    fn denoising(&self, photo: &Photo, frames: usize, seed: u64) -> Vec<(usize, Coefficients)> {
+        let Some(diffusion) = &self.diffusion else { return Vec::new() };
+        let reading = self.read(std::slice::from_ref(photo)).remove(0);
+        let data = TensorData::new(reading.upright, [1, self.settings.model.encoder.embedding]);
+        let condition = Tensor::from_data(data, diffusion.device());
+        let options = SampleOptions { method: Method::Ddpm, seed, ..SampleOptions::default() };
+        let mut steps = Vec::new();
+        diffusion.sample(Some(condition), 1, options, |step| steps.extend(rows(step.output)));
+        let last = steps.len() - 1;
+        let shown = (0..frames).map(|k| last * k / (frames - 1).max(1));
+        shown.map(|step| (step, steps[step].clone())).collect()
     }
 }
 

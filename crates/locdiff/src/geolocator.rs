@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use burn::tensor::Device;
-use locdiff_sphere::Density;
+use locdiff_sphere::{Coefficients, Density};
 
 use crate::earth_view::EarthView;
 use crate::estimate::Estimate;
@@ -20,6 +20,12 @@ pub trait LocationModel: Send + Sync {
     /// A density for each photograph, in their order; or why a photograph is none of those that
     /// the model is for.
     fn locate(&self, photos: &[Photo]) -> Vec<Result<Density, NotItsKind>>;
+
+    /// One way to an answer by diffusion, to be watched: so many of its steps, from "anywhere" to a
+    /// place, with the exponents of what is believed there. Nothing if the model has no diffusion.
+    fn denoising(&self, _photo: &Photo, _frames: usize, _seed: u64) -> Vec<(usize, Coefficients)> {
+        Vec::new()
+    }
 }
 
 /// Which model gave an answer, and what its numbers are worth.
@@ -160,6 +166,11 @@ impl Geolocator {
     /// Where a photograph was taken.
     pub fn locate(&self, photo: &Photo) -> Result<Estimate, NotItsKind> {
         self.locate_all(std::slice::from_ref(photo)).pop().expect("one answer for one photograph")
+    }
+
+    /// [`LocationModel::denoising`].
+    pub fn denoising(&self, photo: &Photo, frames: usize, seed: u64) -> Vec<(usize, Coefficients)> {
+        self.model.denoising(photo, frames, seed)
     }
 
     /// Where photographs were taken, each by itself; together they are a little faster.

@@ -47,23 +47,20 @@ impl Default for ViewEncoderConfig {
 }
 
 impl ViewEncoderConfig {
-    /// Tokens along a side, at each width.
-    fn sides(&self) -> Vec<usize> {
-        (0..self.widths.len()).map(|k| (self.side / STEM_STRIDE) >> k).collect()
-    }
-
     /// An encoder with random weights.
     ///
     /// # Panics
-    /// If there are not as many blocks as widths, or the side can't be halved so often.
+    /// If there are no widths, not as many blocks as widths, or the side can't be halved so often.
     pub fn init(&self, device: &Device) -> ViewEncoder {
         assert_eq!(self.widths.len(), self.blocks.len(), "as many numbers of blocks as widths");
+        let last_width = *self.widths.last().expect("a width at least");
+        // Pixels along the side of a last token.
+        let last_token = STEM_STRIDE << (self.widths.len() - 1);
         assert!(
-            self.side.is_multiple_of(STEM_STRIDE << (self.widths.len() - 1)),
+            self.side.is_multiple_of(last_token),
             "{} pixels can't be halved so often",
             self.side
         );
-        let sides = self.sides();
         let stages = (0..self.widths.len()).map(|k| {
             let width = self.widths[k];
             let inputs = if k == 0 { STEM * STEM * 3 } else { 4 * self.widths[k - 1] };
@@ -72,7 +69,7 @@ impl ViewEncoderConfig {
                 blocks: (0..self.blocks[k]).map(|_| Block::init(width, device)).collect(),
             }
         });
-        let last = sides.last().map_or(0, |side| side * side) * self.widths.last().unwrap_or(&0);
+        let last = (self.side / last_token).pow(2) * last_width;
         ViewEncoder {
             stages: stages.collect(),
             out: matrix(last, self.embedding, 1.0, device),

@@ -33,6 +33,18 @@ fn pictures_do_not_disturb_each_other() {
     assert!(model.read(&[]).is_empty());
 }
 
+/// Sums over the coarse grid say what the survey says.
+#[test]
+fn how_much_is_said_is_the_entropy() {
+    let model = EarthView::built_in(&Device::flex());
+    for reading in model.read(&["sinai", "madagascar"].map(example)) {
+        let density = locdiff_sphere::Density::exponential(&reading.coefficients);
+        let exact = locdiff_sphere::UNIFORM_NLL_NATS - density.survey().entropy_nats();
+        let said = reading.said_nats;
+        assert!((said - exact).abs() < 0.05, "{said}, not {exact} nats");
+    }
+}
+
 /// The Earth has no up: a picture that is turned shows the same place.
 #[test]
 fn turning_a_picture_changes_nothing() {

@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
     /// One line per candidate, with a heading
     #[arg(long, group = "format")]
     csv: bool,
-    /// Ten views of each picture instead of one: ten times the work, slightly better
+    /// For GeoCLIP, ten views of each picture instead of one: ten times the work, slightly better
     #[arg(long)]
     ten_crop: bool,
     /// The small map in the terminal

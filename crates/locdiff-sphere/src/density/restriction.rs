@@ -116,7 +116,9 @@ struct RestrictedSheets<'a> {
 impl RestrictedSheets<'_> {
     /// What a cell holds of the whole density, if that were everywhere as high as at its highest.
     fn mass_at_most(&mut self, id: CellId) -> f64 {
-        self.tiling.area(id) * self.whole.sheet(id).summit.exp()
+        let sheet = self.whole.sheet(id);
+        let highest = sheet.values.iter().flatten().copied().fold(sheet.summit, f64::max);
+        self.tiling.area(id) * highest.exp()
     }
 }
 
