@@ -170,7 +170,7 @@ fn compare(rows: &[Row]) -> Result<Value> {
 fn how(fits: &Value) {
     println!("## How each was fitted and read\n");
     println!(
-        "| method | rate | NLL of the rates tried | sharpness or kernel | uniform share | place | density |"
+        "| method | rate | NLL of the rates tried | sharpness or kernel | uniform share, % | place | density |"
     );
     println!("|---|---|---|---|---|---|---|");
     for method in Method::ALL {
@@ -186,7 +186,7 @@ fn how(fits: &Value) {
             fit["rate"],
             rates.join(" / "),
             text("shape"),
-            fit["uniform_share"],
+            fit["uniform_percent"],
             text("rule"),
             text("density"),
         );

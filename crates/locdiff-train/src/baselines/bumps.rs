@@ -12,6 +12,8 @@ use super::kernel::{RoundKernel, squared_chord};
 const LEVEL_DRAWS: usize = 256;
 /// Bumps from which a climb begins.
 const STARTS: usize = 3;
+/// The heaviest bumps, whose heights are compared.
+const HEAVY: usize = 64;
 const CLIMBING_STEPS: usize = 30;
 
 #[derive(Debug, Clone, Copy)]
@@ -151,7 +153,10 @@ impl Answer for Bumps {
                 heaviest(&bumps)
             }
             Rule::Mode { .. } => {
-                let heights = bumps.iter().map(|bump| (log_at(&bumps, bump.1), bump.1));
+                let mut heavy: Vec<_> = bumps.iter().collect();
+                heavy.sort_by(|a, b| b.0.total_cmp(&a.0));
+                let heavy = heavy.into_iter().take(HEAVY);
+                let heights = heavy.map(|bump| (log_at(&bumps, bump.1), bump.1));
                 let mut starts: Vec<(f64, [f64; 3])> = heights.collect();
                 starts.sort_by(|a, b| b.0.total_cmp(&a.0));
                 let ends = starts.iter().take(STARTS).map(|start| {

@@ -1,19 +1,19 @@
 //! LocDiff as its paper has it: diffusion over the coefficients of places, trained by reverse KL over
 //! random anchors, sampled step by step, each sample decoded at its mode. Its network, anchors, noise
-//! and dropout of conditions; our decoder in place of its anchors', and fewer steps and samples (DDIM)
-//! than its 200 × 16, which would take ten times the time of all others together.
+//! and dropout of conditions; modes are sought over the nodes of a grid, and steps and samples are fewer
+//! (DDIM) than its 200 × 16, which would take ten times the time of all others together.
 
 use std::f64::consts::PI;
 
 use locdiff::{
     DenoiserConfig, Diffusion, DiffusionConfig, Loss, Method, Objective, Quadrature, SampleOptions,
-    ScheduleConfig, encodings, rows,
+    ScheduleConfig, encodings,
 };
-use locdiff_sphere::{Basis, Decoder, UnitVector};
+use locdiff_sphere::{Basis, Grid, Transform, UnitVector};
 use rand::RngExt;
 
 use super::bumps::Bumps;
-use super::fitting::{Examples, batches, initialised, train, training_device};
+use super::fitting::{Examples, batches, initialised, numbers_of, train, training_device};
 use super::{Answer, Baseline, FitOptions, Fitted};
 
 /// The smaller of the paper's two.
@@ -24,6 +24,8 @@ const BOTTLENECK: usize = 128;
 const CONDITION_DROPOUT: f64 = 0.1;
 const STEPS: usize = 10;
 const SAMPLES: u64 = 4;
+/// Of the grid on which a sample's mode is sought, 104 km apart: as dense as the paper's anchors.
+const RINGS: usize = 192;
 
 pub(super) fn fit(examples: &Examples<'_>, options: &FitOptions) -> Fitted {
     let config = DiffusionConfig {
@@ -62,14 +64,26 @@ pub(super) fn fit(examples: &Examples<'_>, options: &FitOptions) -> Fitted {
         let device = device.inner();
         let diffusion = Diffusion::with_denoiser(config, network, &device);
         let diffusion = diffusion.expect("the schedule that was trained");
-        Published { diffusion, decoder: Decoder::new(MAX_DEGREE), width }
+        let transform = Transform::new(Grid::new(RINGS, 2 * RINGS), MAX_DEGREE);
+        Published { diffusion, transform, width }
     })
 }
 
 struct Published {
     diffusion: Diffusion,
-    decoder: Decoder,
+    transform: Transform<f32>,
     width: usize,
+}
+
+impl Published {
+    fn mode(&self, e: &[f32]) -> [f64; 3] {
+        let grid = self.transform.grid();
+        let mut values = vec![0.0; grid.len()];
+        self.transform.synthesize_into(e, &mut values);
+        let best = (0..values.len()).max_by(|a, b| values[*a].total_cmp(&values[*b])).unwrap_or(0);
+        let place = grid.place(best / grid.longitudes(), best % grid.longitudes());
+        UnitVector::from(place).to_array()
+    }
 }
 
 impl Baseline for Published {
@@ -83,8 +97,11 @@ impl Baseline for Published {
                 let options =
                     SampleOptions { method: Method::Ddim(STEPS), seed, ..SampleOptions::default() };
                 let output = self.diffusion.sample(Some(batch.clone()), count, options, |_| ());
-                for (points, e) in points.iter_mut().zip(rows(&output)) {
-                    points.push(UnitVector::from(self.decoder.mode(&e).place).to_array());
+                let outputs = numbers_of(output);
+                for (points, e) in
+                    points.iter_mut().zip(outputs.chunks_exact(outputs.len() / count))
+                {
+                    points.push(self.mode(e));
                 }
             }
             let answer = |points: Vec<_>| Box::new(Bumps::samples(points.into_iter()));
