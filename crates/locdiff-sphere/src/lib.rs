@@ -19,6 +19,7 @@ mod basis;
 mod cells;
 mod coefficients;
 mod contour;
+mod cube_cells;
 mod decoder;
 mod density;
 mod derivatives;
@@ -46,6 +47,7 @@ pub use anchors::{Anchors, uniform_place};
 pub use area::{Area, BoundingBox, Circle, InvalidArea};
 pub use basis::{Basis, coefficient_count};
 pub use coefficients::{Coefficients, InvalidCoefficients};
+pub use cube_cells::{CubeCell, CubeCover, DEEPEST_CUBE_LEVEL};
 pub use decoder::{Decoder, Peak};
 pub use density::{
     Density, Exponential, Integrator, InvalidDensity, Kernel, Linear, LogIntegral, Mixture,

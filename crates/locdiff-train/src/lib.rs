@@ -4,6 +4,7 @@
 //! [`TrainingConfig`] (TOML) fixes a run; [`train`] does it, with checkpoints, a log and scores
 //! on held-out rows; [`Plan`] says beforehand what it will need.
 
+pub mod baselines;
 mod checkpoint;
 mod config;
 mod data;

@@ -84,8 +84,8 @@ pub(crate) fn with_gradient(x: Tensor<2>, value: f64, gradient: Tensor<2>) -> Te
     ))
 }
 
-/// GELU of x `[rows, width]` + bias `[width]`.
-pub(crate) fn gelu(x: Tensor<2>, bias: Tensor<1>, kind: Gelu) -> Tensor<2> {
+/// GELU of x `[rows, width]` + bias `[width]`, in one pass on the CPU.
+pub fn gelu(x: Tensor<2>, bias: Tensor<1>, kind: Gelu) -> Tensor<2> {
     if is_cpu(&x.device()) {
         activate(x, bias, Activation::Gelu(kind))
     } else {

@@ -48,6 +48,7 @@ pub use device::{UnknownDevice, device_by_name};
 pub use diffusion::{Diffusion, DiffusionConfig, Meaning, Method, SampleOptions, Step, rows};
 pub use earth_view::{EarthView, EarthViewSettings, Recogniser, ViewReading};
 pub use estimate::{Candidate, Estimate, Summary};
+pub use fused::gelu;
 pub use geoclip::{
     EmbeddedPlaces, Existing, GeoClip, GeoClipError, GeoClipLocator, GeoClipOptions, ImageHead,
     LocationEncoder,

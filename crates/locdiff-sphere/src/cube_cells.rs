@@ -1,0 +1,225 @@
+//! Cells of a cube blown up to the sphere, each divided into four again and again: the hierarchy that
+//! S2 uses, with great circles as borders and areas in closed form.
+//!
+//! Convention: a face looks along ±x, ±y or ±z; (u, v) are the other two coordinates, in cyclic order,
+//! over that one. Cells are equal steps of the angles atan u and atan v, so that those of one level
+//! differ in area by 1.41 at most on a face's axes and by 2 to its corners. Numbers of cells are our
+//! own, not S2's tokens.
+
+use std::collections::HashMap;
+use std::f64::consts::{FRAC_PI_2, FRAC_PI_4};
+
+use crate::{LatLon, UnitVector};
+
+/// Cells are not divided beyond this level, where they are about 10 km wide.
+pub const DEEPEST_CUBE_LEVEL: u32 = 10;
+
+/// One cell.
+///
+/// ```
+/// use locdiff_sphere::{CubeCell, LatLon};
+///
+/// let cell = CubeCell::at(LatLon::new(48.86, 2.35)?, 4);
+/// assert_eq!(CubeCell::at(cell.centre(), 4), cell);
+/// # Ok::<(), locdiff_sphere::InvalidPlace>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CubeCell {
+    face: u8,
+    level: u32,
+    /// Steps along u and v from the face's edge.
+    steps: [u32; 2],
+}
+
+impl CubeCell {
+    /// The six faces, which cover the sphere.
+    pub fn faces() -> [CubeCell; 6] {
+        std::array::from_fn(|face| CubeCell { face: face as u8, level: 0, steps: [0, 0] })
+    }
+
+    /// The cell of a level that holds a place.
+    ///
+    /// # Panics
+    /// If the level is beyond [`DEEPEST_CUBE_LEVEL`].
+    pub fn at(place: LatLon, level: u32) -> CubeCell {
+        assert!(level <= DEEPEST_CUBE_LEVEL, "level {level} is beyond {DEEPEST_CUBE_LEVEL}");
+        let vector = UnitVector::from(place).to_array();
+        let axis = (0..3).max_by(|a, b| vector[*a].abs().total_cmp(&vector[*b].abs())).unwrap_or(0);
+        let count = 1_u32 << level;
+        let steps = [1, 2].map(|turn| {
+            let angle = (vector[(axis + turn) % 3] / vector[axis].abs()).atan();
+            let share = (angle + FRAC_PI_4) / FRAC_PI_2;
+            ((share * f64::from(count)).max(0.0) as u32).min(count - 1)
+        });
+        let face = axis as u8 + if vector[axis] < 0.0 { 3 } else { 0 };
+        CubeCell { face, level, steps }
+    }
+
+    /// How often a face was divided.
+    pub fn level(self) -> u32 {
+        self.level
+    }
+
+    /// The four cells that it is divided into.
+    pub fn children(self) -> [CubeCell; 4] {
+        let [i, j] = self.steps;
+        [[0, 0], [1, 0], [0, 1], [1, 1]].map(|[di, dj]| CubeCell {
+            level: self.level + 1,
+            steps: [2 * i + di, 2 * j + dj],
+            ..self
+        })
+    }
+
+    /// The cell that it is a quarter of; none for a face.
+    pub fn parent(self) -> Option<CubeCell> {
+        let level = self.level.checked_sub(1)?;
+        Some(CubeCell { level, steps: self.steps.map(|step| step / 2), ..self })
+    }
+
+    /// Its middle, by angles.
+    pub fn centre(self) -> LatLon {
+        let [u, v] = self.steps.map(|step| self.coordinate(f64::from(step) + 0.5));
+        let axis = usize::from(self.face % 3);
+        let mut vector = [0.0; 3];
+        vector[axis] = if self.face < 3 { 1.0 } else { -1.0 };
+        vector[(axis + 1) % 3] = u;
+        vector[(axis + 2) % 3] = v;
+        LatLon::from(UnitVector::from_direction(vector).unwrap_or(UnitVector::NORTH))
+    }
+
+    /// Its area in steradians: that of a rectangle seen from the cube's middle.
+    pub fn area(self) -> f64 {
+        let [[u0, u1], [v0, v1]] = self
+            .steps
+            .map(|step| [self.coordinate(f64::from(step)), self.coordinate(f64::from(step) + 1.0)]);
+        let corner = |u: f64, v: f64| (u * v / (1.0 + u * u + v * v).sqrt()).atan();
+        corner(u1, v1) - corner(u0, v1) - corner(u1, v0) + corner(u0, v0)
+    }
+
+    fn coordinate(self, step: f64) -> f64 {
+        let share = step / f64::from(1_u32 << self.level);
+        (share * FRAC_PI_2 - FRAC_PI_4).tan()
+    }
+}
+
+/// Cells of different sizes that cover the sphere once.
+#[derive(Debug, Clone)]
+pub struct CubeCover {
+    cells: Vec<CubeCell>,
+    numbers: HashMap<CubeCell, usize>,
+}
+
+impl CubeCover {
+    /// Cells that are divided until none holds more than so many of the places, as PlaNet does (Weyand
+    /// et al. 2016). Empty ones stay, so that every place on Earth has its cell.
+    pub fn adapted_to(places: &[LatLon], at_most: usize) -> CubeCover {
+        let mut cells = Vec::new();
+        let everywhere: Vec<usize> = (0..places.len()).collect();
+        let mut open: Vec<(CubeCell, Vec<usize>)> = CubeCell::faces()
+            .map(|face| {
+                let inside = |k: &usize| CubeCell::at(places[*k], 0) == face;
+                (face, everywhere.iter().copied().filter(inside).collect())
+            })
+            .into();
+        while let Some((cell, inside)) = open.pop() {
+            if inside.len() <= at_most || cell.level == DEEPEST_CUBE_LEVEL {
+                cells.push(cell);
+                continue;
+            }
+            for child in cell.children() {
+                let of_child = |k: &usize| CubeCell::at(places[*k], child.level) == child;
+                open.push((child, inside.iter().copied().filter(of_child).collect()));
+            }
+        }
+        let numbers = cells.iter().enumerate().map(|(number, cell)| (*cell, number)).collect();
+        CubeCover { cells, numbers }
+    }
+
+    /// The cells.
+    pub fn cells(&self) -> &[CubeCell] {
+        &self.cells
+    }
+
+    /// The number of the cell that holds a place.
+    pub fn find(&self, place: LatLon) -> usize {
+        let mut cell = Some(CubeCell::at(place, DEEPEST_CUBE_LEVEL));
+        while let Some(here) = cell {
+            if let Some(number) = self.numbers.get(&here) {
+                return *number;
+            }
+            cell = here.parent();
+        }
+        unreachable!("the cells cover the sphere")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::f64::consts::PI;
+
+    use proptest::prelude::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+    use crate::{Anchors, uniform_place};
+
+    #[test]
+    fn baseline_cells_of_a_level_cover_the_sphere() {
+        let mut cells = CubeCell::faces().to_vec();
+        for _ in 0..5 {
+            let sum: f64 = cells.iter().map(|cell| cell.area()).sum();
+            assert!((sum - 4.0 * PI).abs() < 1e-12);
+            for cell in &cells {
+                assert_eq!(CubeCell::at(cell.centre(), cell.level()), *cell);
+            }
+            cells = cells.iter().flat_map(|cell| cell.children()).collect();
+        }
+        let largest = cells.iter().map(|cell| cell.area()).fold(0.0, f64::max);
+        let smallest = cells.iter().map(|cell| cell.area()).fold(1.0, f64::min);
+        assert!(largest / smallest < 2.0, "{}", largest / smallest);
+    }
+
+    /// Areas are shares of uniform places.
+    #[test]
+    fn baseline_areas_are_shares_of_uniform_places() {
+        let places = Anchors::fibonacci(200_000);
+        let mut counts = HashMap::new();
+        for place in places.places() {
+            *counts.entry(CubeCell::at(*place, 2)).or_insert(0.0) += 1.0;
+        }
+        assert_eq!(counts.len(), 96);
+        for (cell, count) in counts {
+            let share = cell.area() / (4.0 * PI);
+            assert!((count / 200_000.0 - share).abs() < 0.01 * share, "{cell:?}");
+        }
+    }
+
+    #[test]
+    fn baseline_cells_follow_the_places() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let mut places: Vec<LatLon> = (0..500).map(|_| uniform_place(&mut rng)).collect();
+        // A town, poles and the antimeridian.
+        places.extend((0..500).map(|k| LatLon::new(10.0 + 1e-3 * f64::from(k), 20.0).unwrap()));
+        places.extend([LatLon::NORTH_POLE, LatLon::SOUTH_POLE, LatLon::new(0.0, 180.0).unwrap()]);
+        let cover = CubeCover::adapted_to(&places, 40);
+        let area: f64 = cover.cells().iter().map(|cell| cell.area()).sum();
+        assert!((area - 4.0 * PI).abs() < 1e-12);
+        let mut counts = vec![0; cover.cells().len()];
+        places.iter().for_each(|place| counts[cover.find(*place)] += 1);
+        assert!(counts.iter().all(|count| *count <= 40));
+        let town = cover.cells()[cover.find(LatLon::new(10.2, 20.0).unwrap())];
+        assert!(town.level() > 4, "{town:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn baseline_every_place_has_its_cell(latitude in -90.0..=90.0_f64, longitude in -180.0..180.0_f64) {
+            let place = LatLon::new(latitude, longitude).unwrap();
+            let cell = CubeCell::at(place, 7);
+            // A cell of level 7 is at most 1.1° wide.
+            prop_assert!(cell.centre().angle_to(place).to_degrees() < 0.8);
+            prop_assert_eq!(cell.parent(), Some(CubeCell::at(place, 6)));
+        }
+    }
+}
