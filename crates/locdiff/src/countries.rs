@@ -266,6 +266,16 @@ mod tests {
     }
 
     #[test]
+    fn every_country_has_a_continent() {
+        let without: Vec<&str> = COUNTRIES
+            .iter()
+            .filter(|country| crate::Continent::of_country(&country.code).is_none())
+            .map(|country| country.name())
+            .collect();
+        assert_eq!(without, [""; 0]);
+    }
+
+    #[test]
     fn names_are_found_however_they_are_written() {
         for (name, code) in [
             ("cote d'ivoire", "CI"),

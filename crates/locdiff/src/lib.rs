@@ -8,6 +8,7 @@
 mod adam;
 mod average;
 mod constraint;
+mod continents;
 mod countries;
 mod cpu_integrals;
 mod denoiser;
@@ -40,6 +41,7 @@ mod weights;
 pub use adam::{Adam, AdamConfig, AdamState};
 pub use average::moved_towards;
 pub use constraint::{Constraint, InvalidConstraint};
+pub use continents::{Continent, continent_at};
 pub use countries::{Country, UnknownCountry, find as find_country, land};
 pub use denoiser::{Denoiser, DenoiserConfig};
 pub use device::{UnknownDevice, device_by_name};
