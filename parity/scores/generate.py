@@ -213,6 +213,63 @@ def manifold():
     write("manifold.json", ["prdc", "scikit-learn"], ["numpy"], note, cases)
 
 
+def evaluation():
+    """A whole test set as files: truth, the same answers in the formats of several projects, and every score by three sets of rules."""
+    rng = np.random.default_rng(444444)
+    count = 240
+    anywhere = uniform_places(rng, count - 80)
+    poles = np.column_stack([rng.choice([89.9, -89.95, 89.5], 30), np.round(rng.uniform(-180, 180, 30), 6)])
+    antimeridian = np.round(np.column_stack([rng.uniform(-70, 70, 50), 180 + rng.normal(0, 0.3, 50)]), 6)
+    truth = np.vstack([anywhere, poles, antimeridian])
+    answers = moved(truth, rng.uniform(0, 360, count), 10 ** rng.uniform(-1.5, 4.2, count))
+    names = [f"{i % 7:02x}/{1000 + 37 * i}.jpg" for i in range(count)]
+    folder = HERE / "evaluation"
+    folder.mkdir(exist_ok=True)
+    order = rng.permutation(count)
+
+    def table(name, heading, rows):
+        (folder / name).write_text("\n".join([heading, *rows]) + "\n")
+
+    wrapped = (truth[:, 1] + 180) % 360 - 180
+    table("truth.csv", "image,latitude,longitude", [f"{n},{t[0]},{w:.6f}" for n, t, w in zip(names, truth, wrapped)])
+    table("plain.csv", "image,latitude,longitude", [f"{names[i]},{answers[i][0]},{answers[i][1]}" for i in order])
+    # As GeoCLIP's data loader names columns, with files in a folder of one's own.
+    table("geoclip.csv", "IMG_FILE,LAT,LON", [f"{names[i].split('/')[1]},{answers[i][0]},{answers[i][1]}" for i in order])
+    # As plonk's tables: tabs, longitude first, photo ids.
+    rows = [f"{names[i][3:-4]}\t{answers[i][1]}\t{answers[i][0]}\t16.0" for i in order]
+    table("plonk.tsv", "photo_id\tlongitude\tlatitude\taccuracy", rows)
+    # What plonk's pipeline returns, saved by numpy: degrees in the order of the images; and its inner radians.
+    np.savetxt(folder / "plonk_array.csv", answers, delimiter=",")
+    np.savetxt(folder / "plonk_radians.txt", np.radians(answers))
+    # As GeoEstimation publishes its results: answers and truth in one file.
+    rows = [f"{names[i]},{truth[i][0]},{answers[i][0]},{truth[i][1]},{answers[i][1]},0" for i in order]
+    table("geoestimation.csv", "img_id,gt_lat,predicted_lat,gt_long,predicted_long,great_circle_distance", rows)
+    pairs = list(zip(answers, truth))
+    sphere = np.array([SPHERE.Inverse(*a, *t)["a12"] for a, t in pairs]) * math.pi / 180
+    geodesic = np.array([Geodesic.WGS84.Inverse(*a, *t)["s12"] / 1000 for a, t in pairs])
+    great_circles = lambda a, b=None: haversine_distances(np.radians(a), np.radians(a if b is None else b))
+    plain, prdc.prdc.compute_pairwise_distance = prdc.prdc.compute_pairwise_distance, great_circles
+    cloud = {key: float(value) for key, value in prdc.compute_prdc(truth, answers, 3).items()}
+    prdc.prdc.compute_pairwise_distance = plain
+    cases = []
+    for rules, km, within in [
+        ("locdiff", sphere * RADIUS_KM, np.less_equal), ("geoclip", geodesic, np.less_equal), ("osv5m", sphere * 6371, np.less),
+    ]:
+        check(np.min(np.abs(km[:, None] - np.array(RADII_KM, float))) > 1e-6, f"{rules}: a distance is at a radius")
+        zero = np.zeros_like(km)
+        cases.append({
+            "rules": rules,
+            "images": count,
+            **{f"accuracy_{radius}_km": share(within(km, radius)) for radius in RADII_KM},
+            "median_km": float(median_absolute_error(zero, km)),
+            "mean_km": float(mean_absolute_error(zero, km)),
+            "geoscore": float(np.mean(5000 * np.exp(-km / 1492.7))),
+            "cloud": cloud,
+        })
+    note = "Every score of evaluation/*, whose answers are the same in several formats, by the rules of several projects."
+    write("evaluation.json", ["geographiclib", "scikit-learn", "prdc"], ["numpy"], note, cases)
+
+
 def vectors(places):
     lat, lon = np.radians(places).T
     return np.column_stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)])
@@ -352,6 +409,7 @@ def interval(name, samples, statistic, rng):
 if __name__ == "__main__":
     makers = {
         "points": points, "rules": rules, "densities": densities, "manifold": manifold, "resampling": resampling,
+        "evaluation": evaluation,
     }
     for name in sys.argv[1:] or makers:
         makers[name]()
