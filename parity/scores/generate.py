@@ -1,6 +1,6 @@
 """Writes the reference numbers of this folder: `python generate.py [name ...]`, all files without a name.
 
-points.json and densities.json hold numbers that a test compares digit by digit; resampling.json holds intervals and
+points.json, rules.json, densities.json and manifold.json hold numbers that a test compares digit by digit; resampling.json holds intervals and
 p-values, which a test compares within the Monte-Carlo error that the file states. Each is made by one package and
 checked here against another formula or package; a check that fails stops the run.
 """
@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+import prdc.prdc
 import scipy.stats
 from geographiclib.geodesic import Geodesic
 from sklearn.metrics import mean_absolute_error, median_absolute_error, recall_score
@@ -115,6 +116,163 @@ def point_case(name, km, **places):
     check(abs(case["mean_km"] - mean_absolute_error(zero, km)) < 1e-9, "mean_km")
     check(abs(case["median_km"] - median_absolute_error(zero, km)) < 1e-9, "median_km")
     return case
+
+
+def rules():
+    """Scores by other rules: WGS84's geodesics, a sphere of 6371 km, whole points."""
+    rng = np.random.default_rng(4444)
+    count = 120
+    anywhere = uniform_places(rng, count)
+    bearings = rng.uniform(0, 360, count)
+    poles = np.column_stack([rng.choice([90, -90, 89.999, -89.9], count), rng.uniform(-180, 180, count)])
+    antimeridian = np.column_stack([rng.uniform(-80, 80, count), rng.choice([180, -180, 179.99, -179.99], count)])
+    antipodes = np.column_stack([-anywhere[:, 0], anywhere[:, 1] + 180])
+    sets = {
+        "independent": (anywhere, uniform_places(rng, count)),
+        "near and far": (anywhere, moved(anywhere, bearings, 10 ** rng.uniform(-3, 4.2, count))),
+        "poles": (poles, moved(poles, bearings, 10 ** rng.uniform(-3, 4, count))),
+        "antimeridian": (antimeridian, moved(antimeridian, rng.choice([80.0, 280.0], count), 10 ** rng.uniform(-2, 3, count))),
+        "near-antipodal": (anywhere, moved(antipodes, bearings, 10 ** rng.uniform(-2, 2, count))),
+        "perfect": (anywhere[:9], anywhere[:9]),
+    }
+    cases = []
+    for name, (predicted, truth) in sets.items():
+        geodesic = np.array([Geodesic.WGS84.Inverse(*p, *t)["s12"] / 1000 for p, t in zip(predicted, truth)])
+        # A path of a thousand chords between points of the geodesic is as long, but for their sagittas.
+        for p, t, km in zip(predicted[:5], truth[:5], geodesic[:5]):
+            check(abs(chain_km(p, t) - km) < 1e-5 * km + 1e-9, f"{name}: geodesic {km} km, by chords {chain_km(p, t)}")
+        haversine = 6371 * np.diag(haversine_distances(np.radians(predicted), np.radians(truth)))
+        sphere = np.array([SPHERE.Inverse(*p, *t)["a12"] for p, t in zip(predicted, truth)]) * math.pi / 180 * 6371
+        check(np.max(np.abs(sphere - haversine)) < 1e-3, f"{name}: haversine")
+        check(np.min(np.abs(geodesic[:, None] - np.array(RADII_KM, float))) > 1e-6, f"{name}: a distance is at a radius")
+        points = 5000 * np.exp(-geodesic / 1492.7)
+        check(np.min(np.abs(points % 1 - 0.5)) > 1e-6, f"{name}: a score is at a half")
+        cases.append({
+            "name": name,
+            "predicted": predicted.tolist(),
+            "truth": truth.tolist(),
+            "geodesic_km": geodesic.tolist(),
+            "sphere_6371_km": sphere.tolist(),
+            "accuracy": [share(geodesic <= radius) for radius in RADII_KM],
+            "mean_whole_points": float(np.mean(np.rint(points))),
+        })
+    note = (
+        "Distances along WGS84's geodesics and on a sphere of 6371 km. accuracy at 1, 25, 200, 750, 2500 km with <= and "
+        "mean_whole_points (each image's GeoScore rounded) by the geodesics."
+    )
+    write("rules.json", ["geographiclib", "numpy"], ["scikit-learn"], note, cases)
+
+
+def chain_km(start, end):
+    """Straight pieces through the ellipsoid between points of the geodesic: no formula of geodesics measures them."""
+    line = Geodesic.WGS84.InverseLine(*start, *end)
+    a, f = Geodesic.WGS84.a, Geodesic.WGS84.f
+    e2 = f * (2 - f)
+    fixes = [line.Position(line.s13 * i / 1000) for i in range(1001)]
+    lat, lon = np.radians([[fix["lat2"], fix["lon2"]] for fix in fixes]).T
+    n = a / np.sqrt(1 - e2 * np.sin(lat) ** 2)
+    xyz = np.column_stack([n * np.cos(lat) * np.cos(lon), n * np.cos(lat) * np.sin(lon), n * (1 - e2) * np.sin(lat)])
+    return float(np.linalg.norm(np.diff(xyz, axis=0), axis=1).sum()) / 1000
+
+
+def manifold():
+    """Precision, recall, density and coverage by the package prdc, given great circles instead of straight lines."""
+    rng = np.random.default_rng(44444)
+    cities = uniform_places(rng, 40)
+    near = lambda count, km: moved(cities[rng.integers(0, 40, count)], rng.uniform(0, 360, count), km * rng.exponential(1, count))
+    cap = lambda count, sign: np.column_stack([sign * rng.uniform(88, 90, count), rng.uniform(-180, 180, count)])
+    band = lambda count: np.round(np.column_stack([rng.uniform(-60, 60, count), 180 + rng.normal(0, 2, count)]), 6)
+    sets = {
+        "uniform": (uniform_places(rng, 200), uniform_places(rng, 150), 3),
+        "cities": (near(250, 50), near(250, 90), 3),
+        "cities, five neighbours": (near(120, 50), near(300, 300), 5),
+        "poles": (np.vstack([cap(60, 1), cap(60, -1), [[90, 0], [-90, 0]]]), np.vstack([cap(50, 1), cap(50, -1)]), 3),
+        "antimeridian": (band(150), band(150), 3),
+        "some answers perfect": (None, None, 3),
+        "one neighbour": (uniform_places(rng, 50), uniform_places(rng, 60), 1),
+    }
+    # The same place twice and more often: radii of 0, which hold nothing.
+    crowd = np.vstack([near(80, 50), np.repeat(cities[:6], 5, axis=0)])
+    sets["some answers perfect"] = (crowd, np.vstack([crowd[::2], near(40, 2000)]), 3)
+    great_circles = lambda a, b=None: haversine_distances(np.radians(a), np.radians(a if b is None else b))
+    cases = []
+    for name, (truth, predicted, k) in sets.items():
+        straight = prdc.compute_prdc(vectors(truth), vectors(predicted), k)
+        plain = prdc.prdc.compute_pairwise_distance
+        prdc.prdc.compute_pairwise_distance = great_circles
+        numbers = prdc.compute_prdc(truth, predicted, k)
+        prdc.prdc.compute_pairwise_distance = plain
+        # A chord grows with its arc, so both must say the same unless rounding decides a tie.
+        if name != "some answers perfect":
+            check(all(abs(straight[key] - numbers[key]) < 1e-12 for key in numbers), f"{name}: {numbers}, by chords {straight}")
+        cases.append({
+            "name": name, "truth": truth.tolist(), "predicted": predicted.tolist(), "neighbours": k,
+            **{key: float(value) for key, value in numbers.items()},
+        })
+    note = "prdc's functions with great-circle distances, on places as [latitude, longitude] in degrees."
+    write("manifold.json", ["prdc", "scikit-learn"], ["numpy"], note, cases)
+
+
+def evaluation():
+    """A whole test set as files: truth, the same answers in the formats of several projects, and every score by three sets of rules."""
+    rng = np.random.default_rng(444444)
+    count = 240
+    anywhere = uniform_places(rng, count - 80)
+    poles = np.column_stack([rng.choice([89.9, -89.95, 89.5], 30), np.round(rng.uniform(-180, 180, 30), 6)])
+    antimeridian = np.round(np.column_stack([rng.uniform(-70, 70, 50), 180 + rng.normal(0, 0.3, 50)]), 6)
+    truth = np.vstack([anywhere, poles, antimeridian])
+    answers = moved(truth, rng.uniform(0, 360, count), 10 ** rng.uniform(-1.5, 4.2, count))
+    names = [f"{i % 7:02x}/{1000 + 37 * i}.jpg" for i in range(count)]
+    folder = HERE / "evaluation"
+    folder.mkdir(exist_ok=True)
+    order = rng.permutation(count)
+
+    def table(name, heading, rows):
+        (folder / name).write_text("\n".join([heading, *rows]) + "\n")
+
+    wrapped = (truth[:, 1] + 180) % 360 - 180
+    table("truth.csv", "image,latitude,longitude", [f"{n},{t[0]},{w:.6f}" for n, t, w in zip(names, truth, wrapped)])
+    table("plain.csv", "image,latitude,longitude", [f"{names[i]},{answers[i][0]},{answers[i][1]}" for i in order])
+    # As GeoCLIP's data loader names columns, with files in a folder of one's own.
+    table("geoclip.csv", "IMG_FILE,LAT,LON", [f"{names[i].split('/')[1]},{answers[i][0]},{answers[i][1]}" for i in order])
+    # As plonk's tables: tabs, longitude first, photo ids.
+    rows = [f"{names[i][3:-4]}\t{answers[i][1]}\t{answers[i][0]}\t16.0" for i in order]
+    table("plonk.tsv", "photo_id\tlongitude\tlatitude\taccuracy", rows)
+    # What plonk's pipeline returns, saved by numpy: degrees in the order of the images; and its inner radians.
+    np.savetxt(folder / "plonk_array.csv", answers, delimiter=",")
+    np.savetxt(folder / "plonk_radians.txt", np.radians(answers))
+    # As GeoEstimation publishes its results: answers and truth in one file.
+    rows = [f"{names[i]},{truth[i][0]},{answers[i][0]},{truth[i][1]},{answers[i][1]},0" for i in order]
+    table("geoestimation.csv", "img_id,gt_lat,predicted_lat,gt_long,predicted_long,great_circle_distance", rows)
+    pairs = list(zip(answers, truth))
+    sphere = np.array([SPHERE.Inverse(*a, *t)["a12"] for a, t in pairs]) * math.pi / 180
+    geodesic = np.array([Geodesic.WGS84.Inverse(*a, *t)["s12"] / 1000 for a, t in pairs])
+    great_circles = lambda a, b=None: haversine_distances(np.radians(a), np.radians(a if b is None else b))
+    plain, prdc.prdc.compute_pairwise_distance = prdc.prdc.compute_pairwise_distance, great_circles
+    cloud = {key: float(value) for key, value in prdc.compute_prdc(truth, answers, 3).items()}
+    prdc.prdc.compute_pairwise_distance = plain
+    cases = []
+    for rules, km, within in [
+        ("locdiff", sphere * RADIUS_KM, np.less_equal), ("geoclip", geodesic, np.less_equal), ("osv5m", sphere * 6371, np.less),
+    ]:
+        check(np.min(np.abs(km[:, None] - np.array(RADII_KM, float))) > 1e-6, f"{rules}: a distance is at a radius")
+        zero = np.zeros_like(km)
+        cases.append({
+            "rules": rules,
+            "images": count,
+            **{f"accuracy_{radius}_km": share(within(km, radius)) for radius in RADII_KM},
+            "median_km": float(median_absolute_error(zero, km)),
+            "mean_km": float(mean_absolute_error(zero, km)),
+            "geoscore": float(np.mean(5000 * np.exp(-km / 1492.7))),
+            "cloud": cloud,
+        })
+    note = "Every score of evaluation/*, whose answers are the same in several formats, by the rules of several projects."
+    write("evaluation.json", ["geographiclib", "scikit-learn", "prdc"], ["numpy"], note, cases)
+
+
+def vectors(places):
+    lat, lon = np.radians(places).T
+    return np.column_stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)])
 
 
 def densities():
@@ -249,6 +407,9 @@ def interval(name, samples, statistic, rng):
 
 
 if __name__ == "__main__":
-    makers = {"points": points, "densities": densities, "resampling": resampling}
+    makers = {
+        "points": points, "rules": rules, "densities": densities, "manifold": manifold, "resampling": resampling,
+        "evaluation": evaluation,
+    }
     for name in sys.argv[1:] or makers:
         makers[name]()

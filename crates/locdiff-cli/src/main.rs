@@ -10,6 +10,8 @@ mod embed;
 #[cfg(feature = "models")]
 mod encoders;
 #[cfg(feature = "models")]
+mod evaluate;
+#[cfg(feature = "models")]
 mod interruption;
 #[cfg(feature = "models")]
 mod memory;
@@ -46,6 +48,9 @@ enum Command {
     /// Turn images into embeddings for training.
     #[cfg(feature = "models")]
     Embed(embed::Arguments),
+    /// Score a model's answers, ours or anybody's.
+    #[cfg(feature = "models")]
+    Evaluate(Box<evaluate::Arguments>),
     /// Models on this machine.
     #[cfg(feature = "models")]
     #[command(subcommand)]
@@ -70,6 +75,8 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::run(arguments),
         #[cfg(feature = "models")]
         Command::Embed(arguments) => embed::run(arguments).map(done),
+        #[cfg(feature = "models")]
+        Command::Evaluate(arguments) => evaluate::run(*arguments),
         #[cfg(feature = "models")]
         Command::Model(command) => model::run(command).map(done),
         #[cfg(feature = "models")]

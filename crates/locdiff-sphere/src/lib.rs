@@ -31,6 +31,7 @@ mod mesh;
 mod near_index;
 mod paper_decoders;
 mod place;
+mod place_index;
 mod polygons;
 mod quadrature;
 pub mod reference;
@@ -58,12 +59,14 @@ pub use grid::Grid;
 pub use legendre::LARGEST_DEGREE;
 pub use paper_decoders::AnchorDecoder;
 pub use place::{EARTH_RADIUS_KM, InvalidPlace, LatLon, mean_place};
+pub use place_index::PlaceIndex;
 pub use polygons::MultiPolygon;
 pub use scalar::Scalar;
 pub use scores::{
-    ACCURACY_RADII_KM, COVERAGE_LEVELS, Comparison, DensityOutcome, DensityScores,
-    GEOSCORE_MAXIMUM, GEOSCORE_SCALE_KM, Interval, InvalidScores, PointScores, RECALL_AREAS_KM2,
-    RadiusRule, Resampling, Score, Statistic, UNIFORM_NLL_NATS, geoscore,
+    ACCURACY_RADII_KM, COVERAGE_LEVELS, Comparison, DensityOutcome, DensityScores, DistanceRule,
+    GEOSCORE_MAXIMUM, GEOSCORE_SCALE_KM, GeoscoreRule, Interval, InvalidScores,
+    MANIFOLD_NEIGHBOURS, ManifoldScores, PointScores, RECALL_AREAS_KM2, RadiusRule, Resampling,
+    Score, Statistic, UNIFORM_NLL_NATS, geoscore,
 };
 pub use survey::{Decision, Mode, Modes, Region, Survey};
 pub use transform::Transform;

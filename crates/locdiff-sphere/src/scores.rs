@@ -3,23 +3,25 @@
 //! Everything that publishes a number takes it from here. [`PointScores`] judges one place
 //! per image, [`DensityScores`] a density per image; what they return is a [`Score`], which
 //! keeps the number of each image and so knows its value, its bootstrap [`Interval`] and its
-//! [`Comparison`] with another model on the same images.
+//! [`Comparison`] with another model on the same images. [`ManifoldScores`] compares clouds of places.
 //!
-//! Convention: distances in km on the sphere of radius [`crate::EARTH_RADIUS_KM`] (or as the
-//! caller measured them), areas in km², densities per steradian, logarithms in nats; shares
+//! Convention: distances in km on the sphere of radius [`crate::EARTH_RADIUS_KM`] (or by another
+//! [`DistanceRule`]), areas in km², densities per steradian, logarithms in nats; shares
 //! in [0, 1]; the median of an even number of values is the mean of the middle two. Tested
-//! against geographiclib, scikit-learn, numpy and scipy (`parity/scores/`).
+//! against geographiclib, scikit-learn, prdc, numpy and scipy (`parity/scores/`).
 
 mod densities;
+mod manifold;
 mod points;
+mod rules;
 mod score;
 
 pub use densities::{
     COVERAGE_LEVELS, DensityOutcome, DensityScores, RECALL_AREAS_KM2, UNIFORM_NLL_NATS,
 };
-pub use points::{
-    ACCURACY_RADII_KM, GEOSCORE_MAXIMUM, GEOSCORE_SCALE_KM, PointScores, RadiusRule, geoscore,
-};
+pub use manifold::{MANIFOLD_NEIGHBOURS, ManifoldScores};
+pub use points::{ACCURACY_RADII_KM, GEOSCORE_MAXIMUM, GEOSCORE_SCALE_KM, PointScores, geoscore};
+pub use rules::{DistanceRule, GeoscoreRule, RadiusRule};
 pub use score::{Comparison, Interval, Resampling, Score, Statistic};
 
 /// Why numbers cannot be scored.
@@ -54,6 +56,16 @@ pub enum InvalidScores {
         value: f64,
         /// What would be valid.
         allowed: &'static str,
+    },
+    /// Each place needs that many neighbours.
+    #[error(
+        "{places} places, but balls of {neighbours} neighbours need at least 1 and more places than that"
+    )]
+    Neighbours {
+        /// How many places there are.
+        places: usize,
+        /// How many neighbours were asked for.
+        neighbours: usize,
     },
     /// A mean is compared with a median.
     #[error("the first score is a {first}, the second a {second}")]

@@ -6,9 +6,10 @@
 use std::f64::consts::PI;
 
 use locdiff_sphere::{
-    ACCURACY_RADII_KM, COVERAGE_LEVELS, DensityOutcome, DensityScores, EARTH_RADIUS_KM,
-    GEOSCORE_MAXIMUM, Interval, InvalidScores, LatLon, PointScores, RECALL_AREAS_KM2, RadiusRule,
-    Resampling, Score, UNIFORM_NLL_NATS, geoscore, uniform_place,
+    ACCURACY_RADII_KM, COVERAGE_LEVELS, DensityOutcome, DensityScores, DistanceRule,
+    EARTH_RADIUS_KM, GEOSCORE_MAXIMUM, GeoscoreRule, Interval, InvalidScores, LatLon,
+    ManifoldScores, PointScores, RECALL_AREAS_KM2, RadiusRule, Resampling, Score, UNIFORM_NLL_NATS,
+    geoscore, uniform_place,
 };
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
@@ -92,6 +93,72 @@ fn point_scores_agree_with_geographiclib_and_scikit_learn() {
         let scores = scores.with_rule(RadiusRule::LessThan);
         assert_all_near(name, &accuracy(&scores), &case["accuracy_less_than"]);
     }
+}
+
+#[test]
+fn the_rules_of_others_agree_with_geographiclib() {
+    for case in cases("rules.json") {
+        let name = case["name"].as_str().unwrap();
+        let (predicted, truth) = (places(&case["predicted"]), places(&case["truth"]));
+        for (rule, expected) in [
+            (DistanceRule::Geodesic, "geodesic_km"),
+            (DistanceRule::GreatCircle6371, "sphere_6371_km"),
+        ] {
+            let scores = PointScores::measured(&predicted, &truth, rule).unwrap();
+            for (ours, expected) in scores.distances_km().iter().zip(numbers(&case[expected])) {
+                // Both are good to some nanometres; an angle in degrees costs a few more.
+                assert!((ours - expected).abs() < 1e-10, "{name}: {ours}, expected {expected}");
+                assert!(*ours <= rule.longest_km() + 1e-9);
+            }
+        }
+        let scores = PointScores::measured(&predicted, &truth, DistanceRule::Geodesic).unwrap();
+        let accuracy = ACCURACY_RADII_KM.map(|radius| scores.accuracy(radius).value());
+        assert_all_near(name, &accuracy, &case["accuracy"]);
+        let scores = scores.with_geoscore(GeoscoreRule::WholePoints);
+        assert_near(name, scores.mean_geoscore().value(), number(&case["mean_whole_points"]));
+    }
+}
+
+#[test]
+fn density_and_coverage_agree_with_prdc() {
+    for case in cases("manifold.json") {
+        let name = case["name"].as_str().unwrap();
+        let (predicted, truth) = (places(&case["predicted"]), places(&case["truth"]));
+        let neighbours = number(&case["neighbours"]) as usize;
+        let scores = ManifoldScores::of(&predicted, &truth, neighbours).unwrap();
+        for (ours, expected) in [
+            (scores.precision, "precision"),
+            (scores.recall, "recall"),
+            (scores.density, "density"),
+            (scores.coverage, "coverage"),
+        ] {
+            assert_near(&format!("{name}, {expected}"), ours, number(&case[expected]));
+        }
+    }
+}
+
+#[test]
+fn density_and_coverage_know_no_order_and_no_coordinates() {
+    let mut rng = rng(31);
+    let truth: Vec<LatLon> = (0..60).map(|_| uniform_place(&mut rng)).collect();
+    let predicted: Vec<LatLon> = (0..45).map(|_| uniform_place(&mut rng)).collect();
+    let scores = ManifoldScores::of(&predicted, &truth, 3).unwrap();
+    let mut reversed = predicted.clone();
+    reversed.reverse();
+    assert_eq!(ManifoldScores::of(&reversed, &truth, 3).unwrap(), scores);
+    // Mirrored and turned by half of the Earth, over the antimeridian.
+    let turned = |places: &[LatLon]| -> Vec<LatLon> {
+        let turn =
+            |place: &LatLon| LatLon::new(-place.latitude(), place.longitude() + 175.0).unwrap();
+        places.iter().map(turn).collect()
+    };
+    assert_eq!(ManifoldScores::of(&turned(&predicted), &turned(&truth), 3).unwrap(), scores);
+    let swapped = ManifoldScores::of(&truth, &predicted, 3).unwrap();
+    assert_eq!((swapped.precision, swapped.recall), (scores.recall, scores.precision));
+    assert_eq!(
+        ManifoldScores::of(&predicted[..3], &truth, 3),
+        Err(InvalidScores::Neighbours { places: 3, neighbours: 3 })
+    );
 }
 
 #[test]

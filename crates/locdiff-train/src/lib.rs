@@ -2,13 +2,14 @@
 //!
 //! Embeddings with places live in Parquet shards ([`ShardWriter`], [`Dataset`], [`Stream`]). A
 //! [`TrainingConfig`] (TOML) fixes a run; [`train`] does it, with checkpoints, a log and scores
-//! on held-out rows; [`Plan`] says beforehand what it will need.
+//! on held-out rows; [`Plan`] says beforehand what it will need. [`evaluation`] scores the answers of any model.
 
 pub mod baselines;
 mod checkpoint;
 mod config;
 mod data;
 mod embed;
+pub mod evaluation;
 mod log;
 mod plan;
 mod run;

@@ -20,12 +20,13 @@ use crate::memory;
 use crate::progress::Progress;
 use answer::{Answer, Failure, Picture};
 use models::Models;
+pub(crate) use models::open as open_model;
 use records::Records;
 
 /// The command line makes no sense.
-const NONSENSE: u8 = 2;
+pub(crate) const NONSENSE: u8 = 2;
 /// No model on this machine is for these pictures.
-const NO_MODEL: u8 = 3;
+pub(crate) const NO_MODEL: u8 = 3;
 /// Some pictures could not be located.
 const SOME_FAILED: u8 = 1;
 /// Pictures that are read and encoded together.
@@ -147,7 +148,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Says why there is no answer, and with which code the program ends.
-fn refused(reason: &str, code: u8) -> ExitCode {
+pub(crate) fn refused(reason: &str, code: u8) -> ExitCode {
     // Nobody may be listening there.
     let _ = writeln!(stderr(), "locdiff: {reason}");
     ExitCode::from(code)

@@ -50,7 +50,8 @@ impl Other<'_> {
             return Vec::new();
         }
         let opened = self.opened.get_or_init(|| {
-            open(FOR_THE_GROUND, self.device, self.arguments).map_err(|error| error.to_string())
+            open(FOR_THE_GROUND, self.device, self.arguments.ten_crop)
+                .map_err(|error| error.to_string())
         });
         match opened {
             Ok(locator) => {
@@ -71,10 +72,10 @@ impl<'a> Models<'a> {
             // Once each, in the order given.
             let mut seen = HashSet::new();
             let names = arguments.model.iter().filter(|name| seen.insert(*name));
-            let opened = names.map(|name| open(name, device, arguments));
+            let opened = names.map(|name| open(name, device, arguments.ten_crop));
             return Ok(Models::Named(opened.collect::<Result<_, _>>()?));
         }
-        let built_in = open(BUILT_IN, device, arguments)?;
+        let built_in = open(BUILT_IN, device, arguments.ten_crop)?;
         // Without a home there are no others.
         let has_other = ModelHome::from_env()
             .is_ok_and(|home| installed_models(&home).contains(&FOR_THE_GROUND));
@@ -121,12 +122,9 @@ fn named(said: Result<Estimate, NotItsKind>, because: &'static str) -> Said {
     said.map(|estimate| (estimate, because)).map_err(|reason| (reason.to_string(), false))
 }
 
-fn open(name: &str, device: &Device, arguments: &Arguments) -> Result<Geolocator, CannotOpen> {
-    let options = OpenOptions {
-        device: device.clone(),
-        ten_crop: arguments.ten_crop,
-        ..OpenOptions::default()
-    };
+/// A model by name; a bar on stderr shows what is computed once and then kept.
+pub(crate) fn open(name: &str, device: &Device, ten_crop: bool) -> Result<Geolocator, CannotOpen> {
+    let options = OpenOptions { device: device.clone(), ten_crop, ..OpenOptions::default() };
     let template = "{msg} {wide_bar} {pos}/{len} {eta}";
     let bar = ProgressBar::hidden().with_message(format!("{name}: encoding places, this once"));
     if let Ok(style) = ProgressStyle::with_template(template) {

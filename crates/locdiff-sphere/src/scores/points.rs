@@ -2,7 +2,9 @@
 
 use std::f64::consts::PI;
 
-use super::{InvalidScores, Score, Statistic, check, share};
+use super::{
+    DistanceRule, GeoscoreRule, InvalidScores, RadiusRule, Score, Statistic, check, share,
+};
 use crate::LatLon;
 
 /// GeoScore of a perfect answer: the points of one round of GeoGuessr.
@@ -29,17 +31,7 @@ const LONGEST_DISTANCE_KM: f64 = 6378.137 * PI * (1.0 + 1e-9);
 /// assert_eq!(geoscore(200.0).round(), 4373.0);
 /// ```
 pub fn geoscore(distance_km: f64) -> f64 {
-    GEOSCORE_MAXIMUM * (-distance_km / GEOSCORE_SCALE_KM).exp()
-}
-
-/// Whether an answer at exactly the radius is within it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RadiusRule {
-    /// Distance ≤ radius. The default.
-    #[default]
-    AtMost,
-    /// Distance < radius.
-    LessThan,
+    GeoscoreRule::Exact.score(distance_km)
 }
 
 /// How far predicted places are from the true ones.
@@ -58,11 +50,21 @@ pub enum RadiusRule {
 pub struct PointScores {
     distances_km: Vec<f64>,
     rule: RadiusRule,
+    geoscore: GeoscoreRule,
 }
 
 impl PointScores {
     /// Scores of predictions against the truth, image by image, on the sphere.
     pub fn of(predicted: &[LatLon], truth: &[LatLon]) -> Result<PointScores, InvalidScores> {
+        PointScores::measured(predicted, truth, DistanceRule::default())
+    }
+
+    /// The same with distances by another rule.
+    pub fn measured(
+        predicted: &[LatLon],
+        truth: &[LatLon],
+        distance: DistanceRule,
+    ) -> Result<PointScores, InvalidScores> {
         if predicted.len() != truth.len() {
             return Err(InvalidScores::Lengths {
                 first: predicted.len(),
@@ -72,10 +74,10 @@ impl PointScores {
             });
         }
         let pairs = predicted.iter().zip(truth);
-        PointScores::of_distances(pairs.map(|(a, b)| a.distance_km(*b)).collect())
+        PointScores::of_distances(pairs.map(|(a, b)| distance.distance_km(*a, *b)).collect())
     }
 
-    /// Scores of distances that were measured elsewhere, for example along WGS84's geodesics.
+    /// Scores of distances that were measured elsewhere.
     pub fn of_distances(distances_km: Vec<f64>) -> Result<PointScores, InvalidScores> {
         check(
             ["the distance in km", "distances"],
@@ -83,12 +85,21 @@ impl PointScores {
             "from 0 to 20037.6, half of the equator",
             |distance_km| (0.0..=LONGEST_DISTANCE_KM).contains(&distance_km),
         )?;
-        Ok(PointScores { distances_km, rule: RadiusRule::default() })
+        Ok(PointScores {
+            distances_km,
+            rule: RadiusRule::default(),
+            geoscore: GeoscoreRule::default(),
+        })
     }
 
     /// The same with another rule for answers at exactly a radius.
     pub fn with_rule(self, rule: RadiusRule) -> PointScores {
         PointScores { rule, ..self }
+    }
+
+    /// The same with another rule for GeoScores.
+    pub fn with_geoscore(self, geoscore: GeoscoreRule) -> PointScores {
+        PointScores { geoscore, ..self }
     }
 
     /// Number of images.
@@ -109,10 +120,7 @@ impl PointScores {
     /// Share of images whose answer lies within the radius, as the rule says.
     /// [`ACCURACY_RADII_KM`] lists the usual radii.
     pub fn accuracy(&self, radius_km: f64) -> Score {
-        share(&self.distances_km, |distance_km| match self.rule {
-            RadiusRule::AtMost => distance_km <= radius_km,
-            RadiusRule::LessThan => distance_km < radius_km,
-        })
+        share(&self.distances_km, |distance_km| self.rule.is_within(distance_km, radius_km))
     }
 
     /// Median distance in km.
@@ -125,9 +133,9 @@ impl PointScores {
         Score::of_valid(Statistic::Mean, self.distances_km.clone())
     }
 
-    /// Mean [`geoscore`]: the score of each image, then their mean.
+    /// Mean GeoScore: the score of each image as the rule says, then their mean.
     pub fn mean_geoscore(&self) -> Score {
-        let scores = self.distances_km.iter().map(|distance_km| geoscore(*distance_km));
+        let scores = self.distances_km.iter().map(|distance_km| self.geoscore.score(*distance_km));
         Score::of_valid(Statistic::Mean, scores.collect())
     }
 }

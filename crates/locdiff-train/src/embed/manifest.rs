@@ -1,6 +1,6 @@
 //! Lists of images with places: CSV or Parquet.
 //!
-//! Columns: `path` (below the manifest's folder, or absolute), `latitude` and `longitude`
+//! Columns: `path` or `image` (below the manifest's folder, or absolute), `latitude` and `longitude`
 //! (degrees; empty or null for none), and `id` (else the path is the id). Others are ignored.
 
 use std::fs::File;
@@ -32,7 +32,7 @@ impl Columns {
             names.iter().position(is_it)
         };
         let found = || names.join(", ");
-        let path = find(&["path"]);
+        let path = find(&["path"]).or_else(|| find(&["image"]));
         let path = path.ok_or_else(|| format!("it has no column `path`, but {}", found()))?;
         let place = match (find(LATITUDE_NAMES), find(LONGITUDE_NAMES)) {
             (Some(latitude), Some(longitude)) => Some((latitude, longitude)),

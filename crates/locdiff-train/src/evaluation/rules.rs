@@ -1,0 +1,67 @@
+//! The rules by which answers are scored, and those of others.
+
+use locdiff_sphere::{DistanceRule, GeoscoreRule, RadiusRule};
+
+/// The rules by which answers are scored. The default is ours; the others reproduce published numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rules {
+    /// How far two places are apart.
+    pub distance: DistanceRule,
+    /// Whether an answer at exactly the radius is within it.
+    pub radius: RadiusRule,
+    /// Whether a GeoScore has digits after the point.
+    pub geoscore: GeoscoreRule,
+}
+
+impl Rules {
+    /// As GeoCLIP's own script counts: geodesics of WGS84, ≤.
+    pub const GEOCLIP: Rules = Rules {
+        distance: DistanceRule::Geodesic,
+        radius: RadiusRule::AtMost,
+        geoscore: GeoscoreRule::Exact,
+    };
+
+    /// As OSV-5M's and plonk's scripts count: great circles of 6371 km, <.
+    pub const OSV5M: Rules = Rules {
+        distance: DistanceRule::GreatCircle6371,
+        radius: RadiusRule::LessThan,
+        geoscore: GeoscoreRule::Exact,
+    };
+
+    /// One line for people.
+    pub fn described(self) -> String {
+        let distance = match self.distance {
+            DistanceRule::GreatCircle => "distances along great circles, radius 6371.0088 km",
+            DistanceRule::GreatCircle6371 => "distances along great circles, radius 6371 km",
+            DistanceRule::Geodesic => "distances along geodesics of WGS84",
+        };
+        let radius = match self.radius {
+            RadiusRule::AtMost => "within a radius: ≤",
+            RadiusRule::LessThan => "within a radius: <",
+        };
+        let geoscore = match self.geoscore {
+            GeoscoreRule::Exact => "GeoScore 5000·exp(−d/1492.7 km), not rounded",
+            GeoscoreRule::WholePoints => "GeoScore 5000·exp(−d/1492.7 km), whole points",
+        };
+        format!("{distance}; {radius}; {geoscore}")
+    }
+
+    /// For programs: the three choices by name.
+    pub fn names(self) -> [&'static str; 3] {
+        [
+            match self.distance {
+                DistanceRule::GreatCircle => "great-circle",
+                DistanceRule::GreatCircle6371 => "great-circle-6371",
+                DistanceRule::Geodesic => "geodesic",
+            },
+            match self.radius {
+                RadiusRule::AtMost => "at-most",
+                RadiusRule::LessThan => "less-than",
+            },
+            match self.geoscore {
+                GeoscoreRule::Exact => "exact",
+                GeoscoreRule::WholePoints => "whole-points",
+            },
+        ]
+    }
+}
