@@ -12,7 +12,7 @@ use locdiff_sphere::LatLon;
 use locdiff_train::Checkpoints;
 use rayon::prelude::*;
 
-use crate::outcomes::Outcomes;
+use crate::outcomes::{Outcomes, Values};
 use crate::recogniser;
 use crate::sets::{SETS, pixels, place};
 use crate::sources::Folders;
@@ -48,7 +48,6 @@ pub fn pack(run: &Path, out: &Path) -> Result<()> {
     let mut settings = EarthViewSettings {
         model: config.clone(),
         sharpness: 1.0,
-        caution: 0.0,
         least_likeness: f64::MIN,
         least_nats: 0.0,
         diffusion: None,
@@ -72,7 +71,7 @@ pub fn pack(run: &Path, out: &Path) -> Result<()> {
     let views: Vec<View> =
         views.into_iter().filter(|view| is_for_calibration(place(view))).collect();
     let readings = read(&model, &views);
-    (settings.sharpness, settings.caution) = calibrate(&readings, &views, config.max_degree);
+    settings.sharpness = sharpness(&readings, &views, config.max_degree);
     let bytes = EarthView::to_bytes(&network, &settings, Some(&recogniser), None);
     let model = EarthView::from_bytes(&bytes, &device)?;
     // Some by night, which look unlike the others.
@@ -93,47 +92,30 @@ fn quantile(values: &mut [f64], share: f64) -> f64 {
     values[((values.len() - 1) as f64 * share).round() as usize]
 }
 
-/// The sharpness and the caution with which regions hold what they say.
-fn calibrate(readings: &[ViewReading], views: &[View], max_degree: usize) -> (f64, f64) {
-    const STEP: f64 = 0.02;
-    const STEPS: usize = 75;
+/// The sharpness with which regions hold what they say. A second number that lowered it for answers
+/// that say much was tried: it came out as zero.
+fn sharpness(readings: &[ViewReading], views: &[View], max_degree: usize) -> f64 {
     let outcomes = Outcomes::new(max_degree);
-    // By view, then by sharpness.
-    let levels: Vec<Vec<f64>> = readings
+    let values: Vec<Values> = readings
         .par_iter()
         .zip(views)
-        .map(|(reading, view)| {
-            let values = outcomes.values(reading, place(view));
-            let level = |k| outcomes.outcome(&values, STEP * k as f64).level;
-            (1..=STEPS).map(level).collect()
-        })
+        .map(|(reading, view)| outcomes.values(reading, place(view)))
         .collect();
-    let error = |sharpness: f64, caution: f64| {
-        let of_view = |(row, reading): (&Vec<f64>, &ViewReading)| {
-            let sharp = sharpness * (-caution * reading.said_nats).exp();
-            row[((sharp / STEP).round() as usize).clamp(1, STEPS) - 1]
-        };
-        let levels: Vec<f64> = levels.iter().zip(readings).map(of_view).collect();
-        let miss = |level: &f64| {
-            let held = levels.iter().filter(|of_view| *of_view <= level).count();
-            held as f64 / levels.len() as f64 - level
-        };
-        LEVELS.map(|level| miss(&level))
+    let misses = |sharpness: f64| {
+        let level = |values: &Values| outcomes.outcome(values, sharpness).level;
+        let levels: Vec<f64> = values.par_iter().map(level).collect();
+        LEVELS.map(|wanted| {
+            let held = levels.iter().filter(|level| **level <= wanted).count();
+            held as f64 / levels.len() as f64 - wanted
+        })
     };
-    let mut best = (f64::MAX, 1.0, 0.0);
-    for k in 0..=50 {
-        let caution = 0.01 * f64::from(k);
-        for sharpness in (60..=200).map(|step| f64::from(step) / 100.0) {
-            let worst = error(sharpness, caution).iter().fold(0.0_f64, |a, b| a.max(b.abs()));
-            if worst < best.0 {
-                best = (worst, sharpness, caution);
-            }
+    let mut best = (f64::MAX, 1.0);
+    for candidate in (70..=120).map(|step| f64::from(step) / 100.0) {
+        let worst = misses(candidate).iter().fold(0.0_f64, |a, b| a.max(b.abs()));
+        if worst < best.0 {
+            best = (worst, candidate);
         }
     }
-    let (_, sharpness, caution) = best;
-    eprintln!(
-        "sharpness {sharpness:.2}, caution {caution:.2}, off by {:.3?}",
-        error(sharpness, caution)
-    );
-    (sharpness, caution)
+    eprintln!("sharpness {:.2}, off by {:.3?}", best.1, misses(best.1));
+    best.1
 }

@@ -150,8 +150,8 @@ fn predict_set(
     let predictions = numbered.into_par_iter().map(|at| {
         let (view, reading) = (&views[at], &readings[at]);
         let truth = place(view);
-        let sharpness = model.settings().sharpness_of(reading.said_nats);
-        let outcome = outcomes.outcome(&outcomes.values(reading, truth), sharpness);
+        let outcome =
+            outcomes.outcome(&outcomes.values(reading, truth), model.settings().sharpness);
         let label = &view.label;
         let below = LatLon::new(label.below_latitude, label.below_longitude).expect("on Earth");
         let inside = || within_circle(&model.density(reading), below, truth);

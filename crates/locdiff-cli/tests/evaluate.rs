@@ -161,7 +161,7 @@ Do the answers as a whole lie where the true places lie? Balls of 3 neighbours o
 
 Paired, image by image: the difference is the first minus the second, p by a permutation test that swaps the two models' answers (two-sided).
 
-| score | GeoX | theirs | difference | interval | p |  |
+| score | GeoX | theirs | difference | interval | p | p ≤ 0.05 |
 |---|---:|---:|---:|---:|---:|---:|
 | within 1 km | 20.00 % | 20.00 % | 0.00 pp | −60.00 to +60.00 pp | 1.0000 |  |
 | within 25 km | 40.00 % | 20.00 % | +20.00 pp | −40.00 to +80.00 pp | 1.0000 |  |

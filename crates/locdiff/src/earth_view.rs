@@ -39,10 +39,6 @@ pub struct EarthViewSettings {
     pub model: ViewModelConfig,
     /// What exponents are multiplied by, so that regions hold about what they say.
     pub sharpness: f64,
-    /// By how much less for each nat that an answer says: sharp answers are wrong more often than they
-    /// know.
-    #[serde(default)]
-    pub caution: f64,
     /// Pictures with less likeness to views from above are none of its kind.
     pub least_likeness: f64,
     /// Answers that say less ([`ViewReading::said_nats`]) are none.
@@ -53,13 +49,6 @@ pub struct EarthViewSettings {
     pub diffusion: Option<DiffusionConfig>,
     /// Whether `sharpness` was fitted on views that training never saw.
     pub calibrated: bool,
-}
-
-impl EarthViewSettings {
-    /// What the exponents of an answer are multiplied by that says so much.
-    pub fn sharpness_of(&self, said_nats: f64) -> f64 {
-        self.sharpness * (-self.caution * said_nats).exp()
-    }
 }
 
 /// What the network makes of a picture, before anything is decided.
@@ -290,8 +279,7 @@ impl EarthView {
     /// The density of a reading, calibrated.
     pub fn density(&self, reading: &ViewReading) -> Density {
         let mut sharp = reading.coefficients.clone();
-        let sharpness = self.settings.sharpness_of(reading.said_nats);
-        sharp.as_mut_slice().iter_mut().for_each(|number| *number *= sharpness);
+        sharp.as_mut_slice().iter_mut().for_each(|number| *number *= self.settings.sharpness);
         self.integrator.exponential(&sharp)
     }
 

@@ -69,12 +69,17 @@ pub(super) fn intervals(evaluation: &Evaluation) -> String {
 pub(super) fn tables(evaluation: &Evaluation) -> Vec<Table> {
     let mut tables = vec![scores("Places", "", &evaluation.points)];
     if !evaluation.densities.is_empty() {
+        let note = "Densities per steradian; regions are the smallest of their level. The calibration error is the mean of |coverage − level| over all levels.";
+        let mut table = scores("Densities", note, &evaluation.densities);
         let error = evaluation.calibration_error.unwrap_or(f64::NAN);
-        let chance = 0.31 / (evaluation.images() as f64).sqrt();
-        let note = format!(
-            "Densities per steradian; regions are the smallest of their level. Calibration error {error:.4} (mean |coverage − level|; a calibrated model has about {chance:.4} by chance)."
-        );
-        tables.push(scores("Densities", note, &evaluation.densities));
+        let mut row = vec!["calibration error".to_owned(), rounded(error, 4)];
+        if table.headings.len() > 2 {
+            // Chance alone takes a calibrated model as far.
+            let by_chance = 0.31 / (evaluation.images() as f64).sqrt();
+            row.push(format!("{} if calibrated", rounded(by_chance, 4)));
+        }
+        table.rows.push(row);
+        tables.push(table);
     }
     if let Some(cloud) = &evaluation.manifold {
         let note = format!(
@@ -114,7 +119,8 @@ fn scores(title: &str, note: impl Into<String>, lines: &[ScoreLine]) -> Table {
 
 fn comparison(evaluation: &Evaluation, paired: &Paired) -> Table {
     let note = "Paired, image by image: the difference is the first minus the second, p by a permutation test that swaps the two models' answers (two-sided).";
-    let headings = ["score", &evaluation.model, &paired.other, "difference", "interval", "p", ""];
+    let headings =
+        ["score", &evaluation.model, &paired.other, "difference", "interval", "p", "p ≤ 0.05"];
     let mut table = Table::new(format!("Against {}", paired.other), note, &headings);
     for line in &paired.differences {
         let [ours, theirs] = line.values.map(|value| shown(line.unit, value));
