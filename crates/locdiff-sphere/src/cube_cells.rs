@@ -200,7 +200,7 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let mut places: Vec<LatLon> = (0..500).map(|_| uniform_place(&mut rng)).collect();
         // A town, poles and the antimeridian.
-        places.extend((0..500).map(|k| LatLon::new(10.0 + 1e-3 * f64::from(k), 20.0).unwrap()));
+        places.extend((0..500).map(|k| LatLon::new(10.0 + 1e-2 * f64::from(k), 20.0).unwrap()));
         places.extend([LatLon::NORTH_POLE, LatLon::SOUTH_POLE, LatLon::new(0.0, 180.0).unwrap()]);
         let cover = CubeCover::adapted_to(&places, 40);
         let area: f64 = cover.cells().iter().map(|cell| cell.area()).sum();

@@ -8,7 +8,7 @@ use std::f64::consts::PI;
 
 use locdiff_sphere::{
     Anchors, Area, Coefficients, Density, EARTH_RADIUS_KM, Grid, Integrator, InvalidDensity,
-    Kernel, LatLon, MultiPolygon, PointMasses, UNIFORM_NLL_NATS, uniform_place,
+    Kernel, LatLon, PointMasses, UNIFORM_NLL_NATS, uniform_place,
 };
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};

@@ -227,7 +227,9 @@ mod tests {
         PlaceTable::parse(text, Role::Answers, Units::Degrees)
     }
 
-    fn places(table: &PlaceTable) -> Vec<(Option<&str>, Option<(f64, f64)>)> {
+    type Row<'a> = (Option<&'a str>, Option<(f64, f64)>);
+
+    fn places(table: &PlaceTable) -> Vec<Row<'_>> {
         let row = |row: &PlaceRow| row.place.map(|place| (place.latitude(), place.longitude()));
         table
             .rows
