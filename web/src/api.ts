@@ -1,0 +1,185 @@
+// The server's interface (docs/server.md), as far as the page uses it.
+
+export type DensityRecord =
+  | { kind: "exponential"; max_degree: number; coefficients: number[] }
+  | { kind: "points"; kernel_km: number; latitudes: number[]; longitudes: number[]; masses: number[] };
+
+export interface Candidate {
+  latitude: number;
+  longitude: number;
+  mass: number;
+  radius_km: number;
+}
+
+export interface NamedCandidate extends Candidate {
+  town: string | null;
+  district: string | null;
+  country: string | null;
+  country_code: string | null;
+}
+
+export interface ModelIdentity {
+  name: string;
+  version: string;
+  description: string;
+  calibrated: boolean;
+  prior: string | null;
+  chosen_because?: string | null;
+}
+
+export interface ModelEntry extends ModelIdentity {
+  default: boolean;
+  denoising: boolean;
+}
+
+export interface ImageIdentity {
+  name: string | null;
+  sha256: string;
+  bytes: number;
+  width: number;
+  height: number;
+}
+
+export interface DenoisingFrame {
+  step: number;
+  of: number;
+  density: DensityRecord;
+}
+
+export interface Answer {
+  image: ImageIdentity;
+  model: ModelIdentity;
+  within: string[];
+  candidates: NamedCandidate[];
+  radius_50_km: number;
+  radius_90_km: number;
+  area_50_km2: number;
+  area_90_km2: number;
+  kernel_km: number | null;
+  exif: { latitude: number; longitude: number; distance_km: number } | null;
+  density?: DensityRecord;
+  denoising?: DenoisingFrame[];
+}
+
+export interface PageSettings {
+  version: string;
+  tiles: string | null;
+  tiles_attribution: string | null;
+  key_required: boolean;
+  max_image_bytes: number;
+}
+
+interface ProblemRecord {
+  type?: string;
+  title?: string;
+  status?: number;
+  detail?: string;
+}
+
+/** Why there is no answer, in words for people: what went wrong, and what to do. */
+export class ServerProblem extends Error {
+  constructor(
+    readonly title: string,
+    readonly detail: string,
+    readonly status: number,
+    readonly advice: string,
+  ) {
+    super(detail || title);
+  }
+}
+
+const ADVICE: Record<number, string> = {
+  401: "Enter the key of this server below “Settings”, then try again.",
+  408: "The upload was too slow. Try again, or use a smaller picture.",
+  413: "Use a smaller copy of the picture: scaling it down changes little.",
+  415: "Choose a JPEG, PNG, WebP, TIFF, GIF, BMP or HEIC file.",
+  422: "The picture was read, but no model on this server answers for its kind. Choose another model below “Settings”, or another picture.",
+  429: "The server is busy. Wait a moment, then try again.",
+  503: "The server is shutting down or starting. Wait a moment, then try again.",
+  504: "It took too long. Try again when the server is less busy.",
+};
+
+/** What to do about a status, if the server's own text doesn't say. */
+export function adviceFor(status: number, retryAfter: string | null): string {
+  const seconds = retryAfter === null ? Number.NaN : Number(retryAfter);
+  const wait = Number.isFinite(seconds) && seconds > 0 ? ` It asks for ${Math.ceil(seconds)} s.` : "";
+  return (ADVICE[status] ?? "Try again; if it stays so, look at the server's log.") + wait;
+}
+
+async function problemOf(response: Response): Promise<ServerProblem> {
+  let record: ProblemRecord = {};
+  try {
+    record = (await response.json()) as ProblemRecord;
+  } catch {
+    // Not every proxy on the way speaks problem+json.
+  }
+  const title = record.title ?? `The server answered ${response.status}`;
+  const detail = record.detail ?? response.statusText;
+  const advice = adviceFor(response.status, response.headers.get("Retry-After"));
+  return new ServerProblem(title, detail, response.status, advice);
+}
+
+export interface LocateOptions {
+  model: string | null;
+  top: number;
+  density: boolean;
+  frames: number;
+}
+
+/** The server that the page came from. The key stays in this object: nothing is stored. */
+export class Server {
+  key = "";
+
+  async settings(): Promise<PageSettings> {
+    return (await this.#get("v1/page")) as PageSettings;
+  }
+
+  async models(): Promise<ModelEntry[]> {
+    return ((await this.#get("v1/models")) as { models: ModelEntry[] }).models;
+  }
+
+  async locate(picture: Blob, options: LocateOptions, signal?: AbortSignal): Promise<Answer> {
+    const query = new URLSearchParams({ top: String(options.top) });
+    if (options.model !== null) query.set("model", options.model);
+    if (options.density) query.set("density", "true");
+    if (options.frames > 0) query.set("frames", String(options.frames));
+    const type = picture.type.startsWith("image/") ? picture.type : "application/octet-stream";
+    const response = await this.#fetch(`v1/locate?${query}`, {
+      method: "POST",
+      body: picture,
+      headers: { "Content-Type": type },
+      ...(signal ? { signal } : {}),
+    });
+    const { results } = (await response.json()) as { results: (Answer & { problem?: ProblemRecord })[] };
+    const result = results[0];
+    if (result === undefined) throw new ServerProblem("No answer", "The server sent no result.", 500, adviceFor(500, null));
+    if (result.problem) {
+      const { title = "No answer", detail = "", status = 422 } = result.problem;
+      throw new ServerProblem(title, detail, status, adviceFor(status, null));
+    }
+    return result;
+  }
+
+  async #get(path: string): Promise<unknown> {
+    return (await this.#fetch(path, {})).json();
+  }
+
+  async #fetch(path: string, request: RequestInit): Promise<Response> {
+    const headers = new Headers(request.headers);
+    if (this.key !== "") headers.set("Authorization", `Bearer ${this.key}`);
+    let response: Response;
+    try {
+      response = await fetch(new URL(path, document.baseURI), { ...request, headers, cache: "no-store" });
+    } catch (error) {
+      if (error instanceof DOMException && error.name === "AbortError") throw error;
+      throw new ServerProblem(
+        "The server does not answer",
+        "The connection failed.",
+        0,
+        "Is `locdiff serve` still running? Start it again and repeat.",
+      );
+    }
+    if (!response.ok) throw await problemOf(response);
+    return response;
+  }
+}

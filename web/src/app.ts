@@ -1,0 +1,340 @@
+// What happens when: pictures come in, answers come back, people ask for more.
+
+import { Server, ServerProblem, type ModelEntry, type PageSettings } from "./api";
+import type { Basemap } from "./basemap";
+import { answerColumn, problemColumn, waitingColumn, type Actions } from "./column";
+import { drawnRegion, parseConstraint, type Constraint } from "./constraints";
+import { Drawing } from "./drawing";
+import type { Engine } from "./engine";
+import { km, percent } from "./format";
+import type { Globe } from "./globe";
+import { byId, h } from "./html";
+import { listenForPictures, type Incoming } from "./intake";
+import { named } from "./names";
+import { Player } from "./playback";
+import { saveGeojson, saveMap, saveReport } from "./save/actions";
+import { apply, onSystemTheme } from "./theme";
+import { newVisit, nounOf, sha256, type Visit } from "./visit";
+
+interface Parts {
+  server: Server;
+  engine: Engine;
+  globe: Globe;
+  basemap: Basemap;
+  settings: PageSettings;
+  models: ModelEntry[];
+}
+
+/** So many named places come with an answer, to be matched with those under constraints. */
+const NAMED = 50;
+/** So many have a pin on the map. */
+const PINS = 9;
+
+export class App {
+  readonly visits: Visit[] = [];
+  readonly #parts: Parts;
+  readonly #player: Player;
+  readonly #drawing: Drawing;
+  #current: Visit | null = null;
+  #drawn = 0;
+
+  readonly #actions: Actions = {
+    choose: (index) => this.#choose(index),
+    constrain: (text) => void this.#constrainByText(text),
+    unconstrain: (index) => void this.#setConstraints(this.#current!.constraints.filter((_, k) => k !== index)),
+    draw: () => this.#draw(),
+    play: () => void this.#player.toggle((error) => this.#say(words(error).detail, true)),
+    seek: (frame) => this.#player.seek(frame),
+    savePng: () => void this.#saving(saveMap),
+    saveGeojson: () => void this.#saving(async (_, visit) => saveGeojson(visit)),
+    saveReport: () => void this.#saving((globe, visit) => saveReport(globe, visit, this.#parts.settings.version)),
+    retry: () => void this.#ask(this.#current!),
+  };
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#player = new Player(parts);
+    this.#drawing = new Drawing(parts.globe, byId("sketch-bar"));
+  }
+
+  get current(): Visit | null {
+    return this.#current;
+  }
+
+  begin(): void {
+    const { globe, models, settings, server } = this.#parts;
+    listenForPictures((pictures) => this.take(pictures), (message) => this.#say(message, true));
+    const select = byId<HTMLSelectElement>("model");
+    for (const model of models) select.append(h("option", { value: model.name }, model.name));
+    const note = byId("model-note");
+    select.addEventListener("change", () => {
+      note.textContent = models.find((model) => model.name === select.value)?.description ?? "";
+    });
+    byId("key-field").hidden = !settings.key_required;
+    if (settings.key_required) byId<HTMLDetailsElement>("settings").open = true;
+    const key = byId<HTMLInputElement>("key");
+    key.addEventListener("input", () => (server.key = key.value));
+    byId("theme").addEventListener("click", () => this.#setTheme(globe.theme === "dark" ? "day" : "dark"));
+    onSystemTheme((theme) => this.#setTheme(theme));
+    this.#nameThemeSwitch();
+    globe.showWhole();
+    globe.startTurning();
+    new ResizeObserver(() => this.#current === null && globe.showWhole()).observe(byId("globe"));
+    document.body.dataset["ready"] = "true";
+  }
+
+  /** Locates pictures, one after the other; the first is shown at once. */
+  take(pictures: Incoming[]): void {
+    const model = byId<HTMLSelectElement>("model").value || null;
+    const visits = pictures.map(({ file, name }) => newVisit(file, name, model));
+    this.visits.push(...visits);
+    this.show(visits[0]!);
+    void (async () => {
+      for (const visit of visits) await this.#ask(visit);
+    })();
+  }
+
+  show(visit: Visit): void {
+    this.#drawing.cancel();
+    this.#player.detach();
+    document.body.classList.remove("denoising");
+    this.#current = visit;
+    document.body.dataset["state"] = visit.state;
+    this.#render();
+    if (visit.state === "answered") this.#stage(visit, true);
+    else this.#clearStage();
+  }
+
+  async #ask(visit: Visit): Promise<void> {
+    const { server, engine, settings } = this.#parts;
+    visit.state = "waiting";
+    visit.problem = null;
+    if (visit === this.#current) this.show(visit);
+    try {
+      if (visit.file.size > settings.max_image_bytes) {
+        const limit = Math.floor(settings.max_image_bytes / 1e6);
+        throw new ServerProblem("The picture is too large", `It has ${Math.ceil(visit.file.size / 1e6)} MB, this server takes up to ${limit} MB.`, 413, "Use a smaller copy of the picture: scaling it down changes little.");
+      }
+      const answer = await server.locate(visit.file, { model: visit.model, top: NAMED, density: true, frames: 0 });
+      if (answer.density === undefined) throw new ServerProblem("The answer has no map", "The server sent no density.", 500, "Update the server, then try again.");
+      visit.answer = answer;
+      visit.answeredAt = new Date();
+      visit.localSha256 = await sha256(visit.file);
+      visit.whole = await engine.open(answer.density);
+      visit.current = visit.whole;
+      await this.#measure(visit);
+      visit.state = "answered";
+    } catch (error) {
+      visit.state = "failed";
+      visit.problem = words(error);
+      if (visit.problem.status === 401) {
+        byId("key-field").hidden = false;
+        byId<HTMLDetailsElement>("settings").open = true;
+      }
+    }
+    if (visit === this.#current) {
+      this.show(visit);
+      this.#announce(visit);
+    } else {
+      this.#contactSheet();
+    }
+  }
+
+  async #measure(visit: Visit): Promise<void> {
+    const { engine, basemap } = this.#parts;
+    visit.survey = await engine.survey(visit.current, NAMED);
+    visit.places = visit.survey.summary.candidates.map((candidate) =>
+      named(candidate, visit.answer!.candidates, (latitude, longitude) => basemap.countryAt(latitude, longitude)),
+    );
+  }
+
+  #render(): void {
+    const visit = this.#current;
+    const column = byId("column");
+    if (visit === null) return column.replaceChildren();
+    const countries = this.#parts.basemap.countries.map(({ name }) => name);
+    if (visit.state === "waiting") column.replaceChildren(waitingColumn(visit));
+    else if (visit.state === "failed") column.replaceChildren(problemColumn(visit, this.#actions));
+    else {
+      column.replaceChildren(answerColumn(visit, this.#parts.globe.theme, countries, this.#actions));
+      this.#player.attach(visit, this.#canDenoise(visit), this.#actions);
+    }
+    byId("file-label").textContent = "Choose another picture";
+    this.#print(visit);
+    this.#contactSheet();
+  }
+
+  #canDenoise(visit: Visit): boolean {
+    const entry = this.#parts.models.find((model) => model.name === visit.answer?.model.name);
+    return entry?.denoising ?? false;
+  }
+
+  /** The answer on the map. */
+  #stage(visit: Visit, turn: boolean): void {
+    const { globe } = this.#parts;
+    const { summary, regions } = visit.survey!;
+    document.body.classList.remove("denoising");
+    globe.showDensity({ number: visit.current, top: summary.top_log_density });
+    globe.showRegions(regions);
+    globe.showConstraints(visit.constraints);
+    const pins = visit.places.slice(0, PINS).filter((place, index) => index === 0 || place.mass >= 0.001);
+    globe.showCandidates(pins, nounOf(visit), (index) => this.#choose(index));
+    globe.showGps(visit.answer!.exif);
+    // Near enough for the first peak, not so near that the Earth is out of sight.
+    if (turn) globe.turnTo(visit.places[0]!, Math.max(900, 2.5 * summary.radius_50_km));
+  }
+
+  #clearStage(): void {
+    const { globe } = this.#parts;
+    globe.showDensity(null);
+    globe.showRegions(null);
+    globe.showConstraints([]);
+    globe.showCandidates([], "", () => undefined);
+    globe.showGps(null);
+  }
+
+  #print(visit: Visit): void {
+    const print = byId("print");
+    print.hidden = false;
+    print.dataset["state"] = visit.state;
+    const image = h("img", { src: visit.url, alt: `The picture ${visit.name}` });
+    image.addEventListener("error", () => image.replaceWith(h("p", { class: "no-preview" }, "This browser can't show the file.")));
+    print.replaceChildren(image, h("figcaption", {}, visit.name));
+  }
+
+  #contactSheet(): void {
+    const sheet = byId("contact-sheet");
+    sheet.hidden = this.visits.length < 2;
+    const frames = this.visits.map((visit, index) => {
+      const what = visit.state === "answered" ? visit.places[0]!.name : visit.state === "failed" ? "no answer" : "developing";
+      return h(
+        "button",
+        { type: "button", class: "frame", "data-state": visit.state, "aria-current": visit === this.#current ? "true" : null, "aria-label": `Picture ${index + 1}, ${visit.name}: ${what}`, title: `${visit.name}: ${what}`, onclick: () => this.show(visit) },
+        h("img", { src: visit.url, alt: "" }),
+        h("span", {}, String(index + 1)),
+      );
+    });
+    sheet.replaceChildren(...frames);
+  }
+
+  #choose(index: number): void {
+    const visit = this.#current;
+    const place = visit?.places[index];
+    if (visit === null || place === undefined) return;
+    const { globe } = this.#parts;
+    if (document.body.classList.contains("denoising")) {
+      this.#player.stop();
+      this.#stage(visit, false);
+    }
+    globe.highlight(index);
+    for (const row of document.querySelectorAll<HTMLElement>(".candidate")) {
+      if (row.dataset["index"] === String(index)) row.setAttribute("aria-current", "true");
+      else row.removeAttribute("aria-current");
+    }
+    globe.turnTo(place, 2 * place.radius_km);
+    this.#say(`Showing candidate ${index + 1}, ${place.name}, ${nounOf(visit)} ${percent(place.mass)}.`);
+  }
+
+  async #constrainByText(text: string): Promise<void> {
+    const { basemap } = this.#parts;
+    const parsed = parseConstraint(text, basemap.countries, () => basemap.land.geometry.coordinates);
+    if ("problem" in parsed) {
+      byId("within-problem").textContent = parsed.problem;
+      byId("within").setAttribute("aria-invalid", "true");
+      return;
+    }
+    await this.#setConstraints([...this.#current!.constraints, parsed.constraint]);
+  }
+
+  #draw(): void {
+    this.#drawing.start((points) => {
+      const parsed = drawnRegion(points, ++this.#drawn);
+      if ("constraint" in parsed) void this.#setConstraints([...this.#current!.constraints, parsed.constraint]);
+    });
+  }
+
+  async #setConstraints(constraints: Constraint[]): Promise<void> {
+    const visit = this.#current;
+    if (visit === null || visit.state !== "answered") return;
+    const { engine } = this.#parts;
+    byId("column").setAttribute("aria-busy", "true");
+    const before = { constraints: visit.constraints, current: visit.current, survey: visit.survey, places: visit.places };
+    try {
+      const number = await engine.restrict(visit.whole, constraints.map(({ area }) => area));
+      Object.assign(visit, { current: number, constraints });
+      await this.#measure(visit);
+      if (before.current !== visit.whole && before.current !== number) void engine.release([before.current]);
+      if (visit !== this.#current) return;
+      this.#render();
+      this.#stage(visit, true);
+      byId("within").focus({ preventScroll: true });
+      this.#announce(visit);
+    } catch (error) {
+      Object.assign(visit, before);
+      const message = error instanceof Error ? error.message : String(error);
+      if (visit === this.#current) byId("within-problem").textContent = `That leaves nothing: ${message}.`;
+    } finally {
+      byId("column").removeAttribute("aria-busy");
+    }
+  }
+
+  async #saving(run: (globe: Globe, visit: Visit) => Promise<void>): Promise<void> {
+    const visit = this.#current;
+    if (visit === null || visit.state !== "answered") return;
+    // What is saved is the answer, not a step on the way to it.
+    if (document.body.classList.contains("denoising")) {
+      this.#player.stop();
+      this.#stage(visit, false);
+    }
+    try {
+      await run(this.#parts.globe, visit);
+      this.#say("Saved.");
+    } catch (error) {
+      this.#say(`It could not be saved: ${error instanceof Error ? error.message : String(error)}`, true);
+    }
+  }
+
+  #setTheme(theme: "day" | "dark"): void {
+    apply(theme);
+    this.#parts.globe.setTheme(theme);
+    this.#nameThemeSwitch();
+    if (this.#current?.state === "answered") this.#render();
+  }
+
+  #nameThemeSwitch(): void {
+    const other = this.#parts.globe.theme === "dark" ? "light" : "dark";
+    byId("theme").setAttribute("aria-label", `Switch to ${other} colours`);
+    byId("theme").title = `Switch to ${other} colours`;
+  }
+
+  #announce(visit: Visit): void {
+    if (visit.state === "failed") return this.#say(`No answer: ${visit.problem!.title}. ${visit.problem!.detail}`);
+    const best = visit.places[0]!;
+    const { summary } = visit.survey!;
+    const count = visit.places.filter((place) => place.mass >= 0.001).length;
+    const within = visit.constraints.length === 0 ? "" : ` Within ${visit.constraints.map(({ label }) => label).join(" and ")}.`;
+    const where = [best.name, best.around].filter((part) => part !== "").join(", ");
+    this.#say(`Prediction: ${where}, ${nounOf(visit)} ${percent(best.mass)}. Half within ${km(summary.radius_50_km)}. ${count} candidates.${within}`);
+  }
+
+  #say(message: string, visible = false): void {
+    byId("live").textContent = message;
+    if (visible) toast(message);
+  }
+}
+
+function words(error: unknown): NonNullable<Visit["problem"]> {
+  if (error instanceof ServerProblem) {
+    const { title, detail, advice, status } = error;
+    return { title, detail, advice, status };
+  }
+  const detail = error instanceof Error ? error.message : String(error);
+  return { title: "The answer could not be shown", detail, advice: "Try again, or another picture.", status: 0 };
+}
+
+function toast(message: string): void {
+  document.querySelector(".toast")?.remove();
+  const note = h("p", { class: "toast", "aria-hidden": "true" }, message);
+  document.body.append(note);
+  setTimeout(() => note.remove(), 7000);
+}

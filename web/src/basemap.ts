@@ -1,0 +1,86 @@
+// Land, borders and names: Natural Earth 1:50m, from the package world-atlas, in the page itself.
+
+import type { Feature, FeatureCollection, Geometry, LineString, MultiPolygon, Polygon, Position } from "geojson";
+import { feature, merge, mesh } from "topojson-client";
+import type { GeometryCollection, Topology } from "topojson-specification";
+import atlasUrl from "world-atlas/countries-50m.json?url";
+
+export interface Country {
+  name: string;
+  /** A GeoJSON MultiPolygon's coordinates. */
+  coordinates: Position[][][];
+  /** West, south, east, north of each polygon. */
+  boxes: [number, number, number, number][];
+}
+
+type Atlas = Topology<{ countries: GeometryCollection<{ name: string }>; land: GeometryCollection }>;
+
+export class Basemap {
+  readonly countries: Country[];
+  readonly land: Feature<MultiPolygon>;
+  readonly coast: Geometry;
+  readonly borders: Geometry;
+
+  constructor(atlas: Atlas) {
+    const collection = feature(atlas, atlas.objects.countries);
+    this.countries = collection.features
+      .map(({ properties, geometry }) => country(properties.name, geometry))
+      .filter((found) => found.coordinates.length > 0)
+      .sort((a, b) => a.name.localeCompare(b.name, "en"));
+    const geometries = atlas.objects.countries.geometries as never;
+    this.land = { type: "Feature", properties: {}, geometry: merge(atlas, geometries) };
+    this.coast = mesh(atlas, atlas.objects.countries, (a, b) => a === b);
+    this.borders = mesh(atlas, atlas.objects.countries, (a, b) => a !== b);
+  }
+
+  static async load(): Promise<Basemap> {
+    const response = await fetch(atlasUrl);
+    return new Basemap((await response.json()) as Atlas);
+  }
+
+  countryAt(latitude: number, longitude: number): string | null {
+    for (const { name, coordinates, boxes } of this.countries) {
+      const inside = coordinates.some((rings, k) => {
+        const [west, south, east, north] = boxes[k]!;
+        if (longitude < west || longitude > east || latitude < south || latitude > north) return false;
+        return rings.filter((ring) => isInRing(ring, longitude, latitude)).length % 2 === 1;
+      });
+      if (inside) return name;
+    }
+    return null;
+  }
+}
+
+function country(name: string, geometry: Geometry): Country {
+  const coordinates =
+    geometry.type === "MultiPolygon" ? geometry.coordinates : geometry.type === "Polygon" ? [geometry.coordinates] : [];
+  const boxes = coordinates.map((rings): [number, number, number, number] => {
+    const longitudes = rings[0]!.map((point) => point[0]!);
+    const latitudes = rings[0]!.map((point) => point[1]!);
+    return [Math.min(...longitudes), Math.min(...latitudes), Math.max(...longitudes), Math.max(...latitudes)];
+  });
+  return { name, coordinates, boxes };
+}
+
+function isInRing(ring: Position[], x: number, y: number): boolean {
+  let inside = false;
+  for (let k = 0, before = ring.length - 1; k < ring.length; before = k++) {
+    const [x1, y1, x2, y2] = [ring[k]![0]!, ring[k]![1]!, ring[before]![0]!, ring[before]![1]!];
+    if (y1 > y !== y2 > y && x < ((x2 - x1) * (y - y1)) / (y2 - y1) + x1) inside = !inside;
+  }
+  return inside;
+}
+
+/** Meridians and parallels every 30 degrees. */
+export function graticule(): FeatureCollection<LineString> {
+  const steps = (from: number, to: number, by: number) =>
+    Array.from({ length: Math.round((to - from) / by) + 1 }, (_, k) => from + k * by);
+  const meridians = steps(-180, 150, 30).map((longitude) => steps(-90, 90, 2).map((latitude) => [longitude, latitude]));
+  const parallels = steps(-60, 60, 30).map((latitude) => steps(-180, 180, 2).map((longitude) => [longitude, latitude]));
+  const features = [...meridians, ...parallels].map(
+    (coordinates): Feature<LineString> => ({ type: "Feature", properties: {}, geometry: { type: "LineString", coordinates } }),
+  );
+  return { type: "FeatureCollection", features };
+}
+
+export type { Polygon };

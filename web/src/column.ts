@@ -1,0 +1,231 @@
+// The column of evidence: the answer in words and numbers, and what can be done with it.
+
+import { densityColour, ticks, type Theme } from "./colours";
+import { bytes, coordinates, km, km2, percent } from "./format";
+import { h } from "./html";
+import type { Place } from "./names";
+import { nounOf, type Visit } from "./visit";
+
+export interface Actions {
+  choose(index: number): void;
+  constrain(text: string): void;
+  unconstrain(index: number): void;
+  draw(): void;
+  play(): void;
+  seek(frame: number): void;
+  savePng(): void;
+  saveGeojson(): void;
+  saveReport(): void;
+  retry(): void;
+}
+
+/** More than these aren't listed at first. */
+const LISTED = 5;
+
+export function waitingColumn(visit: Visit): HTMLElement {
+  return h(
+    "section",
+    { class: "answer waiting", "aria-busy": "true" },
+    h("p", { class: "eyebrow" }, "Developing"),
+    h("h2", { class: "place" }, "Looking at ", h("em", {}, visit.name)),
+    h("div", { class: "developing", "aria-hidden": "true" }, h("span")),
+  );
+}
+
+export function problemColumn(visit: Visit, actions: Actions): HTMLElement {
+  const { title, detail, advice } = visit.problem!;
+  return h(
+    "section",
+    { class: "answer problem", role: "alert" },
+    h("p", { class: "eyebrow" }, "No answer"),
+    h("h2", { class: "place" }, title),
+    detail !== title && h("p", { class: "detail" }, detail),
+    h("p", { class: "advice" }, advice),
+    h("button", { type: "button", class: "quiet", onclick: actions.retry }, "Try again"),
+  );
+}
+
+export interface Playback {
+  available: boolean;
+  loading: boolean;
+  playing: boolean;
+  frame: number;
+  count: number;
+}
+
+export function answerColumn(visit: Visit, theme: Theme, countries: readonly string[], actions: Actions): HTMLElement {
+  const best = visit.places[0]!;
+  const { summary } = visit.survey!;
+  const { model } = visit.answer!;
+  const noun = nounOf(visit);
+  const head = h(
+    "section",
+    { class: "answer", "aria-labelledby": "answer-title" },
+    h("p", { class: "eyebrow" }, "Prediction", h("span", { class: "by" }, ` by ${model.name}`)),
+    h("h2", { class: "place", id: "answer-title" }, best.name),
+    best.around !== "" && h("p", { class: "around" }, best.around),
+    h("p", { class: "coordinates" }, coordinates(best.latitude, best.longitude, 3)),
+    h(
+      "p",
+      { class: "lead" },
+      h("strong", { class: "mass" }, percent(best.mass)),
+      ` ${noun}. Half of it all lies within ${km(summary.radius_50_km)}, nine tenths within ${km(summary.radius_90_km)}.`,
+    ),
+    !model.calibrated && h("p", { class: "note warn" }, `${model.name} was never calibrated: these are scores, which only rank places.`),
+    gpsNote(visit),
+  );
+  return h(
+    "div",
+    { class: "column" },
+    head,
+    candidates(visit, noun, actions),
+    legend(visit, theme),
+    constraints(visit, countries, noun, actions),
+    h("section", { id: "playback", class: "block playback", "aria-labelledby": "playback-title" }),
+    saving(actions),
+    facts(visit),
+  );
+}
+
+function gpsNote(visit: Visit): HTMLElement | null {
+  const exif = visit.answer!.exif;
+  if (exif === null) return null;
+  return h("p", { class: "note" }, `The file's GPS data says ${coordinates(exif.latitude, exif.longitude, 3)} (×), ${km(exif.distance_km)} from the first candidate. The prediction did not use it.`);
+}
+
+function candidates(visit: Visit, noun: string, actions: Actions): HTMLElement {
+  const largest = visit.places[0]!.mass;
+  const row = (place: Place, index: number) =>
+    h(
+      "li",
+      {},
+      h(
+        "button",
+        { type: "button", class: "candidate", "data-index": index, onclick: () => actions.choose(index), style: `--part:${(place.mass / largest).toFixed(4)}` },
+        h("span", { class: "rank" }, String(index + 1)),
+        h("span", { class: "name" }, place.name, place.around !== "" && h("small", {}, place.around)),
+        h("span", { class: "numbers" }, h("b", {}, percent(place.mass)), h("small", {}, `± ${km(place.radius_km)}`)),
+      ),
+    );
+  const shown = visit.places.filter((place, index) => index === 0 || place.mass >= 0.001);
+  const list = h("ol", { class: "candidates" }, ...shown.slice(0, LISTED).map(row));
+  const rest = shown.slice(LISTED);
+  const more =
+    rest.length > 0 &&
+    h("button", {
+      type: "button",
+      class: "quiet more",
+      onclick: (event) => {
+        list.append(...rest.map((place, k) => row(place, LISTED + k)));
+        (event.currentTarget as HTMLElement).remove();
+        list.querySelectorAll("button")[LISTED]?.focus();
+      },
+    }, `${rest.length} more`);
+  return h("section", { class: "block", "aria-labelledby": "candidates-title" }, h("h3", { id: "candidates-title" }, `Candidates, by ${noun}`), list, more);
+}
+
+function legend(visit: Visit, theme: Theme): HTMLElement {
+  const { summary } = visit.survey!;
+  const stops = Array.from({ length: 25 }, (_, k) => {
+    const [red, green, blue, alpha] = densityColour(theme, k / 24);
+    return `rgba(${red},${green},${blue},${alpha.toFixed(3)}) ${((100 * k) / 24).toFixed(1)}%`;
+  });
+  const marks = ticks(summary.top_log_density).map(({ at, text }) => h("span", { class: "tick", style: `left:${(100 * at).toFixed(2)}%` }, text));
+  const line = (kind: string, text: string) => h("li", {}, h("span", { class: `line ${kind}`, "aria-hidden": "true" }), text);
+  return h(
+    "section",
+    { class: "block legend", "aria-labelledby": "legend-title" },
+    h("h3", { id: "legend-title" }, "Reading the map"),
+    h("p", { class: "scale-title" }, "Density, times that of “anywhere on Earth”"),
+    h("div", { class: "scale" }, h("div", { class: "bar", style: `background-image:linear-gradient(to right,${stops.join(",")})` }), h("div", { class: "ticks" }, ...marks)),
+    h(
+      "ul",
+      { class: "lines" },
+      line("solid", `holds 50 %: ${km2(summary.area_50_km2)}`),
+      line("dashed", `holds 90 %: ${km2(summary.area_90_km2)}`),
+    ),
+    summary.kernel_km !== null && h("p", { class: "note" }, `Detail finer than ${km(summary.kernel_km)} isn't known to the model.`),
+  );
+}
+
+function constraints(visit: Visit, countries: readonly string[], noun: string, actions: Actions): HTMLElement {
+  const input = h("input", { id: "within", type: "text", list: "countries", autocomplete: "off", spellcheck: "false", placeholder: "Portugal, land, 45.4,12.3,200km", "aria-describedby": "within-note within-problem" });
+  const form = h(
+    "form",
+    {
+      class: "within-form",
+      onsubmit: (event) => {
+        event.preventDefault();
+        actions.constrain(input.value);
+      },
+    },
+    h("label", { for: "within" }, "It was taken in"),
+    h("div", { class: "field" }, input, h("button", { type: "submit", class: "quiet" }, "Apply")),
+    h("datalist", { id: "countries" }, h("option", { value: "land" }), ...countries.map((name) => h("option", { value: name }))),
+  );
+  const chips = visit.constraints.map(({ label }, index) =>
+    h("li", {}, h("button", { type: "button", class: "chip", "aria-label": `Remove the constraint ${label}`, onclick: () => actions.unconstrain(index) }, label, h("span", { "aria-hidden": "true" }, " ×"))),
+  );
+  const kept = visit.constraints.length > 0 && h("p", { class: "kept", id: "kept" }, `This keeps ${percent(visit.survey!.summary.share)} of the first answer; all numbers are renormalised to it.`);
+  return h(
+    "section",
+    { class: "block", "aria-labelledby": "within-title" },
+    h("h3", { id: "within-title" }, "What else do you know?"),
+    chips.length > 0 && h("ul", { class: "chips" }, ...chips),
+    kept,
+    form,
+    h("p", { id: "within-problem", class: "note warn", role: "alert" }),
+    h("div", { class: "row" }, h("button", { type: "button", class: "quiet", id: "draw", onclick: actions.draw }, "Draw a region")),
+    h("p", { id: "within-note", class: "note" }, `A country, a circle LATITUDE,LONGITUDE,RADIUSkm or a box SOUTH,WEST,NORTH,EAST; several must all hold. The ${noun} is computed again here, without the server.`),
+  );
+}
+
+/** The denoising as the page can play it. Rendered by itself, because it changes often. */
+export function playbackBlock(playback: Playback, actions: Actions): Node[] {
+  const title = h("h3", { id: "playback-title" }, "How the answer emerged");
+  if (!playback.available) return [title, h("p", { class: "note" }, "This model answers at once: there is no denoising to show.")];
+  const label = playback.loading ? "Loading the steps" : playback.playing ? "Pause" : playback.count === 0 ? "Play the denoising" : "Play";
+  const button = h("button", { type: "button", class: "quiet play", id: "play", "aria-busy": playback.loading ? "true" : null, onclick: actions.play }, label);
+  if (playback.count === 0) return [title, button, h("p", { class: "note" }, "From pure noise to the answer, one drawing of it. Other draws end elsewhere: the map above is what many of them, or the model itself, agree on.")];
+  const slider = h("input", {
+    id: "frame",
+    type: "range",
+    min: 0,
+    max: playback.count - 1,
+    step: 1,
+    value: playback.frame,
+    "aria-label": "Step of the denoising",
+    oninput: (event) => actions.seek(Number((event.currentTarget as HTMLInputElement).value)),
+  });
+  return [title, h("div", { class: "row player" }, button, slider, h("output", { for: "frame", id: "frame-label" }))];
+}
+
+function saving(actions: Actions): HTMLElement {
+  const button = (id: string, text: string, run: () => void) => h("button", { type: "button", class: "quiet", id, onclick: run }, text);
+  return h(
+    "section",
+    { class: "block", "aria-labelledby": "saving-title" },
+    h("h3", { id: "saving-title" }, "Keep it"),
+    h("div", { class: "row" }, button("save-report", "Report", actions.saveReport), button("save-png", "Map as PNG", actions.savePng), button("save-geojson", "GeoJSON", actions.saveGeojson)),
+    h("p", { class: "note" }, "The report is one file with the picture, its SHA-256, the model, the constraints and the map: for your file."),
+  );
+}
+
+function facts(visit: Visit): HTMLElement {
+  const { model, image } = visit.answer!;
+  const verified = visit.localSha256 === null ? "" : visit.localSha256 === image.sha256 ? " (the same in this browser)" : " (NOT what this browser computes)";
+  const entries: [string, string][] = [
+    ["Model", `${model.name}, version ${model.version}`],
+    ["What it is", model.description],
+    ...(model.chosen_because ? [["Chosen because", model.chosen_because] as [string, string]] : []),
+    ...(model.prior ? [["It assumes", model.prior] as [string, string]] : []),
+    ["Picture", `${visit.name}, ${image.width} × ${image.height}, ${bytes(image.bytes)}`],
+    ["SHA-256", image.sha256 + verified],
+  ];
+  return h(
+    "details",
+    { class: "block facts" },
+    h("summary", {}, "Where this comes from"),
+    h("dl", {}, ...entries.flatMap(([term, text]) => [h("dt", {}, term), h("dd", {}, text)])),
+  );
+}

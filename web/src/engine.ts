@@ -1,0 +1,79 @@
+// Asks the worker.
+
+import type { DensityRecord } from "./api";
+import type { Theme } from "./colours";
+import type { AreaRecord } from "./constraints";
+import type { Reply, Request, Survey } from "./engine.worker";
+
+export type { Survey };
+
+interface Waiting {
+  resolve(value: unknown): void;
+  reject(error: Error): void;
+}
+
+export class Engine {
+  readonly #worker = new Worker(new URL("./engine.worker.ts", import.meta.url), { type: "module" });
+  readonly #waiting = new Map<number, Waiting>();
+  #last = 0;
+
+  constructor() {
+    this.#worker.onmessage = (event: MessageEvent<Reply>) => {
+      const reply = event.data;
+      const waiting = this.#waiting.get(reply.id);
+      this.#waiting.delete(reply.id);
+      if ("error" in reply) waiting?.reject(new Error(reply.error));
+      else waiting?.resolve(reply.value);
+    };
+    this.#worker.onerror = (event) => {
+      const error = new Error(event.message || "The part that computes maps could not be loaded.");
+      for (const waiting of this.#waiting.values()) waiting.reject(error);
+      this.#waiting.clear();
+    };
+  }
+
+  open(density: DensityRecord): Promise<number> {
+    return this.#ask({ kind: "open", density }) as Promise<number>;
+  }
+
+  /** The density on the intersection of areas; without any, the same number. */
+  restrict(number: number, areas: AreaRecord[]): Promise<number> {
+    return this.#ask({ kind: "restrict", number, areas }) as Promise<number>;
+  }
+
+  survey(number: number, candidates: number): Promise<Survey> {
+    return this.#ask({ kind: "survey", number, candidates }) as Promise<Survey>;
+  }
+
+  top(number: number): Promise<number> {
+    return this.#ask({ kind: "top", number }) as Promise<number>;
+  }
+
+  release(numbers: number[]): Promise<unknown> {
+    return this.#ask({ kind: "release", numbers });
+  }
+
+  values(number: number, zoom: number, x: number, y: number, size: number): Promise<Float32Array> {
+    return this.#ask({ kind: "values", number, zoom, x, y, size }) as Promise<Float32Array>;
+  }
+
+  tile(tile: {
+    number: number;
+    zoom: number;
+    x: number;
+    y: number;
+    size: number;
+    top: number;
+    theme: Theme;
+  }): Promise<ImageBitmap> {
+    return this.#ask({ kind: "tile", ...tile }) as Promise<ImageBitmap>;
+  }
+
+  #ask(request: Request): Promise<unknown> {
+    const id = ++this.#last;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject });
+      this.#worker.postMessage({ id, request });
+    });
+  }
+}

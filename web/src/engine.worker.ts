@@ -1,0 +1,82 @@
+// The mathematics, away from the thread that draws. Requests are answered one after the other.
+
+import { paint, type Theme } from "./colours";
+import type { AreaRecord } from "./constraints";
+import type { DensityRecord } from "./api";
+import { Maps, type Regions, type Summary } from "./wasm";
+
+export type Request =
+  | { kind: "open"; density: DensityRecord }
+  | { kind: "restrict"; number: number; areas: AreaRecord[] }
+  | { kind: "survey"; number: number; candidates: number }
+  | { kind: "top"; number: number }
+  | { kind: "release"; numbers: number[] }
+  | { kind: "values"; number: number; zoom: number; x: number; y: number; size: number }
+  | { kind: "tile"; number: number; zoom: number; x: number; y: number; size: number; top: number; theme: Theme };
+
+export interface Survey {
+  summary: Summary;
+  regions: Regions;
+}
+
+export type Reply = { id: number; value: unknown } | { id: number; error: string };
+
+let maps: Promise<Maps> | null = null;
+
+async function load(): Promise<Maps> {
+  const response = await fetch(new URL("./generated/locdiff_wasm.wasm", import.meta.url));
+  return Maps.load(await response.arrayBuffer());
+}
+
+async function answer(request: Request): Promise<{ value: unknown; transfer: Transferable[] }> {
+  maps ??= load();
+  const engine = await maps;
+  switch (request.kind) {
+    case "open":
+      return { value: engine.open(request.density), transfer: [] };
+    case "restrict": {
+      let number = request.number;
+      for (const area of request.areas) {
+        const next = engine.restrict(number, area);
+        // Restricted densities share what they restrict: the steps between aren't needed by number.
+        if (number !== request.number) engine.release(number);
+        number = next;
+      }
+      return { value: number, transfer: [] };
+    }
+    case "survey": {
+      const summary = engine.summary(request.number, request.candidates);
+      const survey: Survey = { summary, regions: engine.regions(request.number) };
+      return { value: survey, transfer: [] };
+    }
+    case "top":
+      // A coarse look at the whole Earth: for pictures that come by quickly.
+      return { value: engine.tile(request.number, 0, 0, 0, 128).reduce((a, b) => Math.max(a, b)), transfer: [] };
+    case "release":
+      request.numbers.forEach((number) => engine.release(number));
+      return { value: null, transfer: [] };
+    case "values": {
+      const values = engine.tile(request.number, request.zoom, request.x, request.y, request.size);
+      return { value: values, transfer: [values.buffer] };
+    }
+    case "tile": {
+      const { number, zoom, x, y, size, top, theme } = request;
+      const pixels = paint(engine.tile(number, zoom, x, y, size), top, theme);
+      const bitmap = await createImageBitmap(new ImageData(pixels, size, size));
+      return { value: bitmap, transfer: [bitmap] };
+    }
+  }
+}
+
+self.onmessage = (event: MessageEvent<{ id: number; request: Request }>) => {
+  const { id, request } = event.data;
+  answer(request).then(
+    ({ value, transfer }) => self.postMessage({ id, value } satisfies Reply, { transfer }),
+    (error: unknown) => {
+      // A trap leaves the instance in an unknown state: the next request gets a fresh one.
+      if (error instanceof WebAssembly.RuntimeError) maps = null;
+      const message = error instanceof Error ? error.message : String(error);
+      self.postMessage({ id, error: message } satisfies Reply);
+    },
+  );
+};

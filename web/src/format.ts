@@ -1,0 +1,36 @@
+// Numbers as people read them. Two digits are as many as a prediction deserves.
+
+function significant(value: number, digits: number): string {
+  if (value === 0) return "0";
+  const rounded = Number(value.toPrecision(digits));
+  const decimals = Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(rounded))));
+  return rounded.toLocaleString("en-GB", { minimumFractionDigits: 0, maximumFractionDigits: Math.min(decimals, 3) });
+}
+
+export function km(value: number): string {
+  return `${significant(value, 2)} km`;
+}
+
+export function km2(value: number): string {
+  if (value >= 1e6) return `${significant(value / 1e6, 2)} million km²`;
+  return `${significant(value, 2)} km²`;
+}
+
+/** 80 %, 2.4 %, < 0.1 %: never more certain than it is. */
+export function percent(mass: number): string {
+  const value = 100 * mass;
+  if (value < 0.1) return "< 0.1 %";
+  if (value > 99.5 && value < 100 - 1e-9) return "> 99 %";
+  return `${value < 10 ? significant(value, 2) : value.toFixed(0)} %`;
+}
+
+export function coordinates(latitude: number, longitude: number, decimals = 2): string {
+  const part = (value: number, positive: string, negative: string) =>
+    `${Math.abs(value).toFixed(decimals)}° ${value < 0 ? negative : positive}`;
+  return `${part(latitude, "N", "S")}, ${part(longitude, "E", "W")}`;
+}
+
+export function bytes(count: number): string {
+  if (count < 1000) return `${count} bytes`;
+  return count < 1e6 ? `${significant(count / 1e3, 3)} kB` : `${significant(count / 1e6, 3)} MB`;
+}

@@ -1,0 +1,222 @@
+// The stage: the Earth with its density, regions, candidates and constraints.
+
+import type { FeatureCollection, Position } from "geojson";
+import * as maplibre from "maplibre-gl";
+import "maplibre-gl/dist/maplibre-gl.css";
+import type { Basemap } from "./basemap";
+import type { Theme } from "./colours";
+import type { Constraint } from "./constraints";
+import type { Engine } from "./engine";
+import type { Place } from "./names";
+import { areaLines, borderLines } from "./outlines";
+import { percent } from "./format";
+import { h } from "./html";
+import { DENSITY, globeStyle, paintOf } from "./globe_style";
+import type { Regions } from "./wasm";
+
+const TILE = 512;
+/** While frames come by quickly, fewer pixels will do. */
+const QUICK_TILE = 256;
+const EMPTY: FeatureCollection = { type: "FeatureCollection", features: [] };
+
+export interface Shown {
+  number: number;
+  top: number;
+}
+
+export class Globe {
+  readonly map: maplibre.Map;
+  readonly #stage: HTMLElement;
+  #theme: Theme;
+  #shown: Shown | null = null;
+  #quick = false;
+  #markers: maplibre.Marker[] = [];
+  #gps: maplibre.Marker | null = null;
+  #turning = 0;
+  readonly #ready: Promise<void>;
+
+  constructor(stage: HTMLElement, engine: Engine, basemap: Basemap, theme: Theme, tiles: { url: string; attribution: string } | null) {
+    this.#stage = stage;
+    this.#theme = theme;
+    maplibre.addProtocol("density", async ({ url }) => {
+      // density://NUMBER/TOP/THEME/SIZE/Z/X/Y
+      const [number, top, colours, size, zoom, x, y] = url.slice("density://".length).split("/");
+      const [n, t, s, z, i, j] = [number, top, size, zoom, x, y].map(Number) as [number, number, number, number, number, number];
+      const data = await engine.tile({ number: n, top: t, size: s, zoom: z, x: i, y: j, theme: colours as Theme });
+      return { data };
+    });
+    this.map = new maplibre.Map({
+      container: stage,
+      style: globeStyle(basemap, theme, tiles),
+      center: [12, 18],
+      zoom: 1.4,
+      minZoom: 0.3,
+      maxZoom: 16,
+      maxPitch: 0,
+      dragRotate: false,
+      pitchWithRotate: false,
+      attributionControl: false,
+      // The whole Earth in one piece; the style's projection makes it a ball.
+      renderWorldCopies: false,
+      fadeDuration: 0,
+      locale: { "Map.Title": "Map of the Earth" },
+    });
+    this.map.touchZoomRotate.disableRotation();
+    this.map.keyboard.disableRotation();
+    this.map.addControl(new maplibre.NavigationControl({ showCompass: false, visualizePitch: false }), "top-left");
+    if (tiles !== null && tiles.attribution !== "") {
+      this.map.addControl(new maplibre.AttributionControl({ compact: true }), "bottom-right");
+    }
+    this.#ready = new Promise((resolve) => this.map.once("load", () => resolve()));
+    const stop = () => this.stopTurning();
+    for (const event of ["mousedown", "touchstart", "wheel"] as const) this.map.on(event, stop);
+    this.map.getCanvas().addEventListener("keydown", stop);
+  }
+
+  get ready(): Promise<void> {
+    return this.#ready;
+  }
+
+  get theme(): Theme {
+    return this.#theme;
+  }
+
+  setTheme(theme: Theme): void {
+    this.#theme = theme;
+    for (const { layer, property, value } of paintOf(theme)) {
+      if (this.map.getLayer(layer)) this.map.setPaintProperty(layer, property, value);
+    }
+    if (this.#shown) this.showDensity(this.#shown, this.#quick);
+  }
+
+  /** Shows a density, or none. `quick` draws it with fewer pixels. */
+  showDensity(shown: Shown | null, quick = false): void {
+    this.#shown = shown;
+    this.#quick = quick;
+    if (shown === null) {
+      if (this.map.getLayer(DENSITY)) this.map.setLayoutProperty(DENSITY, "visibility", "none");
+      return;
+    }
+    const size = quick ? QUICK_TILE : TILE;
+    const tiles = [`density://${shown.number}/${shown.top}/${this.#theme}/${size}/{z}/{x}/{y}`];
+    const source = this.map.getSource<maplibre.RasterTileSource>(DENSITY);
+    if (source) {
+      source.setTiles(tiles);
+    } else {
+      this.map.addSource(DENSITY, { type: "raster", tiles, tileSize: TILE, maxzoom: 12 });
+      this.map.addLayer(
+        {
+          id: DENSITY,
+          type: "raster",
+          source: DENSITY,
+          paint: {
+            "raster-fade-duration": 0,
+            // Streets must stay readable under it.
+            "raster-opacity": ["interpolate", ["linear"], ["zoom"], 7, 1, 11, this.map.getLayer("tiles") ? 0.5 : 1],
+          },
+        },
+        "graticule",
+      );
+    }
+    this.map.setLayoutProperty(DENSITY, "visibility", "visible");
+  }
+
+  showRegions(regions: Regions | null): void {
+    const features = (regions?.features ?? []).map(({ geometry, properties }) => ({
+      type: "Feature" as const,
+      properties,
+      geometry: { type: "MultiLineString" as const, coordinates: borderLines(geometry) },
+    }));
+    this.#set("regions", { type: "FeatureCollection", features });
+  }
+
+  showConstraints(constraints: readonly Constraint[]): void {
+    // All land has a border already.
+    const features = constraints.filter(({ label }) => label !== "land").map(({ area }) => areaLines(area));
+    this.#set("constraints", { type: "FeatureCollection", features });
+  }
+
+  showSketch(points: readonly Position[], pointer: Position | null): void {
+    const line = pointer === null ? [...points] : [...points, pointer];
+    const closed = line.length > 2 ? [...line, line[0]!] : line;
+    const corners = points.map((point) => ({ type: "Feature" as const, properties: {}, geometry: { type: "Point" as const, coordinates: point } }));
+    const features = [
+      ...corners,
+      ...(closed.length > 1 ? [{ type: "Feature" as const, properties: {}, geometry: { type: "LineString" as const, coordinates: closed } }] : []),
+    ];
+    this.#set("sketch", points.length === 0 ? EMPTY : { type: "FeatureCollection", features });
+  }
+
+  showCandidates(places: readonly Place[], noun: string, choose: (index: number) => void): void {
+    for (const marker of this.#markers) marker.remove();
+    this.#markers = places.map((place, index) => {
+      const label = `Candidate ${index + 1}: ${place.name}, ${noun} ${percent(place.mass)}`;
+      const element = h("button", { type: "button", class: "pin", "aria-label": label, title: label, onclick: () => choose(index) }, String(index + 1));
+      return new maplibre.Marker({ element, opacityWhenCovered: "0" }).setLngLat([place.longitude, place.latitude]).addTo(this.map);
+    });
+  }
+
+  showGps(place: { latitude: number; longitude: number } | null): void {
+    this.#gps?.remove();
+    this.#gps = null;
+    if (place === null) return;
+    const element = h("div", { class: "gps", role: "img", "aria-label": "The place in the picture's GPS data", title: "GPS in the file" }, "×");
+    this.#gps = new maplibre.Marker({ element, opacityWhenCovered: "0" }).setLngLat([place.longitude, place.latitude]).addTo(this.map);
+  }
+
+  highlight(index: number | null): void {
+    this.#markers.forEach((marker, k) => marker.getElement().classList.toggle("chosen", k === index));
+  }
+
+  /** Turns the Earth until a place is in the middle, as near as a circle around it allows. */
+  turnTo(place: { latitude: number; longitude: number }, radiusKm: number): void {
+    this.stopTurning();
+    const zoom = Math.min(9, Math.max(this.#wholeZoom(place.latitude), this.#zoomFor(place.latitude, radiusKm)));
+    this.map.flyTo({ center: [place.longitude, place.latitude], zoom, bearing: 0, duration: 2600, curve: 1.2 });
+  }
+
+  /** The whole Earth turns slowly, until somebody touches it. */
+  startTurning(): void {
+    if (this.#turning !== 0 || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    let before = performance.now();
+    const step = (now: number) => {
+      const seconds = Math.min(0.2, (now - before) / 1000);
+      before = now;
+      const { lng, lat } = this.map.getCenter();
+      this.map.jumpTo({ center: [lng + 2.2 * seconds, lat] });
+      this.#turning = requestAnimationFrame(step);
+    };
+    this.#turning = requestAnimationFrame(step);
+  }
+
+  stopTurning(): void {
+    cancelAnimationFrame(this.#turning);
+    this.#turning = 0;
+  }
+
+  /** Zoom at which the whole ball just fits the stage. */
+  showWhole(): void {
+    const { lat } = this.map.getCenter();
+    this.map.jumpTo({ zoom: this.#wholeZoom(lat) });
+  }
+
+  /** Resolves once everything that is to be seen is drawn. */
+  async settled(): Promise<void> {
+    if (this.map.loaded() && !this.map.isMoving() && this.map.areTilesLoaded()) return;
+    await new Promise<void>((resolve) => this.map.once("idle", () => resolve()));
+  }
+
+  #set(source: string, data: FeatureCollection): void {
+    this.map.getSource<maplibre.GeoJSONSource>(source)?.setData(data);
+  }
+
+  #wholeZoom(latitude: number): number {
+    const radius = 0.43 * Math.min(this.#stage.clientWidth, this.#stage.clientHeight);
+    return Math.log2(((2 * Math.PI * radius) / 512) * Math.cos((latitude * Math.PI) / 180));
+  }
+
+  #zoomFor(latitude: number, radiusKm: number): number {
+    const pixels = 0.3 * Math.min(this.#stage.clientWidth, this.#stage.clientHeight);
+    return Math.log2((40_075 * Math.cos((latitude * Math.PI) / 180) * pixels) / (512 * Math.max(radiusKm, 1)));
+  }
+}

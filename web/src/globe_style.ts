@@ -1,0 +1,81 @@
+// The map's style: what lies over what, and in which colours. The order is that of crates/locdiff-map.
+
+import type { Feature, FeatureCollection, Geometry } from "geojson";
+import type { LayerSpecification, SourceSpecification, StyleSpecification } from "maplibre-gl";
+import { graticule, type Basemap } from "./basemap";
+import { GROUND, type Theme } from "./colours";
+
+export const DENSITY = "density";
+
+interface Paint {
+  layer: string;
+  property: string;
+  value: string;
+}
+
+/** The colours that change with the theme. */
+export function paintOf(theme: Theme): Paint[] {
+  const ground = GROUND[theme];
+  return [
+    { layer: "sea", property: "background-color", value: ground.sea },
+    { layer: "land", property: "fill-color", value: ground.land },
+    { layer: "graticule", property: "line-color", value: ground.graticule },
+    { layer: "coast-halo", property: "line-color", value: ground.halo },
+    { layer: "coast", property: "line-color", value: ground.coast },
+    { layer: "borders", property: "line-color", value: ground.coast },
+    { layer: "constraints", property: "line-color", value: ground.text },
+    { layer: "region-halo", property: "line-color", value: ground.halo },
+    { layer: "region-90", property: "line-color", value: ground.mark },
+    { layer: "region-50", property: "line-color", value: ground.mark },
+    { layer: "sketch-line", property: "line-color", value: ground.text },
+    { layer: "sketch-corners", property: "circle-color", value: ground.text },
+  ];
+}
+
+export function globeStyle(
+  basemap: Basemap,
+  theme: Theme,
+  tiles: { url: string; attribution: string } | null,
+): StyleSpecification {
+  const colour = (layer: string) => paintOf(theme).find((paint) => paint.layer === layer)?.value ?? "#888";
+  const geojson = (data: Feature | FeatureCollection | Geometry, tolerance = 0.375): SourceSpecification => ({ type: "geojson", data, tolerance });
+  const empty: FeatureCollection = { type: "FeatureCollection", features: [] };
+  const line = (id: string, source: string, paint: Record<string, unknown>, filter?: unknown): LayerSpecification =>
+    ({
+      id,
+      type: "line",
+      source,
+      layout: { "line-join": "round" },
+      paint: { "line-color": colour(id), ...paint },
+      ...(filter === undefined ? {} : { filter }),
+    }) as LayerSpecification;
+  const sources: Record<string, SourceSpecification> = {
+    land: geojson(basemap.land),
+    coast: geojson(basemap.coast),
+    borders: geojson(basemap.borders),
+    graticule: geojson(graticule()),
+    regions: geojson(empty, 0.1),
+    constraints: geojson(empty),
+    sketch: geojson(empty),
+  };
+  const layers: LayerSpecification[] = [
+    { id: "sea", type: "background", paint: { "background-color": colour("sea") } },
+    { id: "land", type: "fill", source: "land", paint: { "fill-color": colour("land"), "fill-antialias": false } },
+    line("graticule", "graticule", { "line-width": 1 }),
+    line("coast-halo", "coast", { "line-width": 1.7, "line-opacity": 0.4 }),
+    line("coast", "coast", { "line-width": 0.8 }),
+    line("borders", "borders", { "line-width": 0.6, "line-opacity": 0.55 }),
+    line("constraints", "constraints", { "line-width": 1.6, "line-dasharray": [1, 2], "line-opacity": 0.9 }),
+    line("region-halo", "regions", { "line-width": 3.4, "line-opacity": 0.75 }),
+    line("region-90", "regions", { "line-width": 1.7, "line-dasharray": [3, 2] }, ["==", ["get", "level"], 0.9]),
+    line("region-50", "regions", { "line-width": 1.9 }, ["==", ["get", "level"], 0.5]),
+    line("sketch-line", "sketch", { "line-width": 2, "line-dasharray": [2, 1] }),
+    { id: "sketch-corners", type: "circle", source: "sketch", filter: ["==", ["geometry-type"], "Point"], paint: { "circle-radius": 5, "circle-color": colour("sketch-corners") } },
+  ];
+  if (tiles !== null) {
+    sources["tiles"] = { type: "raster", tiles: [tiles.url], tileSize: 256, maxzoom: 19, attribution: tiles.attribution };
+    const opacity = ["interpolate", ["linear"], ["zoom"], 5, 0, 7, 1];
+    layers.splice(2, 0, { id: "tiles", type: "raster", source: "tiles", minzoom: 5, paint: { "raster-opacity": opacity } } as LayerSpecification);
+  }
+  return { version: 8, projection: { type: "globe" }, sources, layers };
+}

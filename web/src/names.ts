@@ -1,0 +1,56 @@
+// Names for candidates. The server names those of its answer; restricted ones are matched with them.
+
+import type { Candidate, NamedCandidate } from "./api";
+import { coordinates } from "./format";
+
+export interface Place extends Candidate {
+  /** The largest part of the name: a town, a country, or coordinates. */
+  name: string;
+  /** What it lies in; empty if there is nothing to say. */
+  around: string;
+  country: string | null;
+}
+
+export const EARTH_RADIUS_KM = 6371.0088;
+
+export function distanceKm(a: { latitude: number; longitude: number }, b: { latitude: number; longitude: number }): number {
+  const radians = Math.PI / 180;
+  const half = (x: number) => Math.sin((x * radians) / 2) ** 2;
+  const across = Math.cos(a.latitude * radians) * Math.cos(b.latitude * radians) * half(a.longitude - b.longitude);
+  return 2 * EARTH_RADIUS_KM * Math.asin(Math.min(1, Math.sqrt(half(a.latitude - b.latitude) + across)));
+}
+
+/** A candidate closer than this to a named one is the same, however sharp its peak. */
+const SAME_KM = 5;
+
+export function named(
+  candidate: Candidate,
+  known: readonly NamedCandidate[],
+  countryAt: (latitude: number, longitude: number) => string | null,
+): Place {
+  let nearest: NamedCandidate | null = null;
+  let least = Math.max(candidate.radius_km, SAME_KM);
+  for (const other of known) {
+    const distance = distanceKm(candidate, other);
+    if (distance <= least) [nearest, least] = [other, distance];
+  }
+  const country = countryAt(candidate.latitude, candidate.longitude);
+  // A peak that a border cut off may lie on the other side of it than the named one.
+  const sameCountry = nearest?.country === null || country === null || least <= SAME_KM || similar(nearest?.country, country);
+  if (nearest !== null && sameCountry) {
+    const parts = [nearest.town, nearest.district, nearest.country].filter((part): part is string => part !== null);
+    const [name, ...around] = parts.length > 0 ? parts : ["At sea"];
+    return { ...candidate, name: name!, around: around.join(", "), country: nearest.country };
+  }
+  const where = coordinates(candidate.latitude, candidate.longitude);
+  if (country !== null) return { ...candidate, name: country, around: where, country };
+  return { ...candidate, name: where, around: "", country: null };
+}
+
+/** Two sources name one country differently: “Dem. Rep. Congo”, “Democratic Republic of the Congo”. */
+function similar(a: string | null | undefined, b: string): boolean {
+  if (a === null || a === undefined) return true;
+  const words = (text: string) => text.toLowerCase().split(/[^\p{L}]+/u).filter((word) => word.length > 2);
+  const others = words(b);
+  return words(a).some((word) => others.some((other) => word.startsWith(other) || other.startsWith(word)));
+}

@@ -1,0 +1,29 @@
+// The answer as GeoJSON: the same features as `locdiff predict --geojson`.
+
+import type { Feature, FeatureCollection } from "geojson";
+import type { Visit } from "../visit";
+
+const degrees = (value: number) => Math.round(value * 1e6) / 1e6;
+
+export function geojsonOf(visit: Pick<Visit, "answer" | "survey" | "places" | "name" | "constraints">): FeatureCollection {
+  const { model, image } = visit.answer!;
+  const about = {
+    image: visit.name,
+    sha256: image.sha256,
+    model: model.name,
+    version: model.version,
+    calibrated: model.calibrated,
+    prediction: true,
+    within: visit.constraints.map(({ label }) => label),
+  };
+  const regions = visit.survey!.regions.features.map(
+    (region): Feature => ({ type: "Feature", geometry: region.geometry, properties: { ...region.properties, ...about } }),
+  );
+  const candidates = visit.places.map((place, index): Feature => {
+    const { name, around, country, mass, radius_km } = place;
+    const [latitude, longitude] = [degrees(place.latitude), degrees(place.longitude)];
+    const properties = { kind: "candidate", rank: index + 1, latitude, longitude, mass, radius_km, name, around, country, ...about };
+    return { type: "Feature", geometry: { type: "Point", coordinates: [longitude, latitude] }, properties };
+  });
+  return { type: "FeatureCollection", features: [...regions, ...candidates] };
+}

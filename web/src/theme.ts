@@ -1,0 +1,20 @@
+// Dark or light: as the system says, until somebody switches.
+
+import type { Theme } from "./colours";
+
+const query = () => matchMedia("(prefers-color-scheme: light)");
+
+export function initialTheme(): Theme {
+  const theme: Theme = query().matches ? "day" : "dark";
+  apply(theme);
+  return theme;
+}
+
+export function apply(theme: Theme): void {
+  document.documentElement.dataset["theme"] = theme;
+}
+
+/** Calls back when the system changes its mind. */
+export function onSystemTheme(hear: (theme: Theme) => void): void {
+  query().addEventListener("change", (event) => hear(event.matches ? "day" : "dark"));
+}

@@ -1,0 +1,102 @@
+// crates/locdiff-wasm's functions, as TypeScript sees them.
+
+import type { Candidate, DensityRecord } from "./api";
+import type { AreaRecord } from "./constraints";
+import type { FeatureCollection, MultiPolygon, Polygon } from "geojson";
+
+interface Exports {
+  memory: WebAssembly.Memory;
+  locdiff_allocate(length: number): number;
+  locdiff_deallocate(memory: number, length: number): void;
+  locdiff_output(): number;
+  locdiff_output_len(): number;
+  locdiff_open(json: number, length: number): number;
+  locdiff_restrict(number: number, json: number, length: number): number;
+  locdiff_release(number: number): void;
+  locdiff_summary(number: number, candidates: number): number;
+  locdiff_regions(number: number): number;
+  locdiff_tile(number: number, zoom: number, x: number, y: number, size: number): number;
+}
+
+export interface Summary {
+  candidates: Candidate[];
+  radius_50_km: number;
+  radius_90_km: number;
+  area_50_km2: number;
+  area_90_km2: number;
+  kernel_km: number | null;
+  top_log_density: number;
+  share: number;
+  normaliser_error: number;
+}
+
+export type Regions = FeatureCollection<Polygon | MultiPolygon, { kind: "region"; level: number; area_km2: number }>;
+
+/** Densities under numbers, in WebAssembly. Every method throws an `Error` with the library's words. */
+export class Maps {
+  readonly #exports: Exports;
+
+  constructor(instance: WebAssembly.Instance) {
+    this.#exports = instance.exports as unknown as Exports;
+  }
+
+  static async load(bytes: BufferSource): Promise<Maps> {
+    const { instance } = await WebAssembly.instantiate(bytes, {});
+    return new Maps(instance);
+  }
+
+  open(density: DensityRecord): number {
+    return this.#checked(this.#withText(density, (at, length) => this.#exports.locdiff_open(at, length)));
+  }
+
+  restrict(number: number, area: AreaRecord): number {
+    return this.#checked(
+      this.#withText(area, (at, length) => this.#exports.locdiff_restrict(number, at, length)),
+    );
+  }
+
+  release(number: number): void {
+    this.#exports.locdiff_release(number);
+  }
+
+  summary(number: number, candidates: number): Summary {
+    this.#checked(this.#exports.locdiff_summary(number, candidates));
+    return JSON.parse(this.#text()) as Summary;
+  }
+
+  regions(number: number): Regions {
+    this.#checked(this.#exports.locdiff_regions(number));
+    return JSON.parse(this.#text()) as Regions;
+  }
+
+  /** Log-densities, row by row from the north. */
+  tile(number: number, zoom: number, x: number, y: number, size: number): Float32Array {
+    this.#checked(this.#exports.locdiff_tile(number, zoom, x, y, size));
+    return new Float32Array(this.#output().slice().buffer);
+  }
+
+  #output(): Uint8Array {
+    const { memory, locdiff_output, locdiff_output_len } = this.#exports;
+    return new Uint8Array(memory.buffer, locdiff_output(), locdiff_output_len());
+  }
+
+  #text(): string {
+    return new TextDecoder().decode(this.#output());
+  }
+
+  #checked(number: number): number {
+    if (number === 0) throw new Error(this.#text());
+    return number;
+  }
+
+  #withText(value: unknown, use: (at: number, length: number) => number): number {
+    const bytes = new TextEncoder().encode(JSON.stringify(value));
+    const at = this.#exports.locdiff_allocate(bytes.length);
+    new Uint8Array(this.#exports.memory.buffer, at, bytes.length).set(bytes);
+    try {
+      return use(at, bytes.length);
+    } finally {
+      this.#exports.locdiff_deallocate(at, bytes.length);
+    }
+  }
+}
