@@ -21,6 +21,8 @@ mod outlines;
 #[cfg(feature = "models")]
 mod predict;
 mod progress;
+#[cfg(feature = "models")]
+mod serve;
 mod sphere;
 #[cfg(feature = "models")]
 mod train;
@@ -58,6 +60,9 @@ enum Command {
     /// Say where pictures were taken.
     #[cfg(feature = "models")]
     Predict(predict::Arguments),
+    /// Answer over HTTP, with a map page.
+    #[cfg(feature = "models")]
+    Serve(Box<serve::Arguments>),
     /// Places as spherical-harmonic coefficients, and back.
     #[command(subcommand)]
     Sphere(sphere::Command),
@@ -81,6 +86,8 @@ fn main() -> ExitCode {
         Command::Model(command) => model::run(command).map(done),
         #[cfg(feature = "models")]
         Command::Predict(arguments) => predict::run(arguments),
+        #[cfg(feature = "models")]
+        Command::Serve(arguments) => serve::run(*arguments),
         Command::Sphere(command) => sphere::run(command).map(done),
         #[cfg(feature = "models")]
         Command::Train(arguments) => train::run(arguments).map(done),

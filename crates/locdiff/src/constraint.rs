@@ -105,13 +105,31 @@ impl Constraint {
         let name = || path.display().to_string();
         let text = std::fs::read_to_string(path)
             .map_err(|source| InvalidConstraint::File { path: name(), source })?;
-        let json: GeoJson = serde_json::from_str(&text)
-            .map_err(|source| InvalidConstraint::Json { path: name(), source })?;
+        Constraint::from_geojson(&text, &name())
+    }
+
+    /// The polygons in the text of a GeoJSON document, under a name.
+    pub fn from_geojson(text: &str, name: &str) -> Result<Constraint, InvalidConstraint> {
+        let path = || name.to_owned();
+        let json: GeoJson = serde_json::from_str(text)
+            .map_err(|source| InvalidConstraint::Json { path: path(), source })?;
         let mut polygons = Vec::new();
         json.add_polygons(&mut polygons);
         let polygons = MultiPolygon::new(polygons)
-            .map_err(|source| InvalidConstraint::Polygons { path: name(), source })?;
-        Ok(Constraint::new(Area::Polygons(polygons), name()))
+            .map_err(|source| InvalidConstraint::Polygons { path: path(), source })?;
+        Ok(Constraint::new(Area::Polygons(polygons), name))
+    }
+
+    /// As [`FromStr`], but never a file: for texts from strangers.
+    pub fn from_words(text: &str) -> Result<Constraint, InvalidConstraint> {
+        let text = text.trim();
+        if text.eq_ignore_ascii_case("land") {
+            return Ok(Constraint::land());
+        }
+        if text.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first)) {
+            return from_numbers(text);
+        }
+        Ok(Constraint::country(countries::find(text)?))
     }
 
     /// The area.
@@ -131,18 +149,13 @@ impl FromStr for Constraint {
 
     fn from_str(text: &str) -> Result<Constraint, InvalidConstraint> {
         let text = text.trim();
-        if text.eq_ignore_ascii_case("land") {
-            return Ok(Constraint::land());
-        }
         let path = Path::new(text);
         let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-        if path.is_file() || ["geojson", "json"].contains(&ending.to_ascii_lowercase().as_str()) {
+        let is_file = !text.eq_ignore_ascii_case("land") && path.is_file();
+        if is_file || ["geojson", "json"].contains(&ending.to_ascii_lowercase().as_str()) {
             return Constraint::from_file(path);
         }
-        if text.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first)) {
-            return from_numbers(text);
-        }
-        Ok(Constraint::country(countries::find(text)?))
+        Constraint::from_words(text)
     }
 }
 
@@ -271,6 +284,13 @@ mod tests {
             let error = name.parse::<Constraint>().expect_err("no area").to_string();
             assert!(error.contains(complaint) && error.contains("area.geojson"), "{error}");
         }
+    }
+
+    #[test]
+    fn words_are_never_files() {
+        let file = tempfile::Builder::new().suffix(".geojson").tempfile().expect("a file");
+        let name = file.path().to_str().expect("UTF-8");
+        assert!(matches!(Constraint::from_words(name), Err(InvalidConstraint::Country(_))));
     }
 
     #[test]

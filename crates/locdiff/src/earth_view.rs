@@ -338,6 +338,14 @@ impl LocationModel for EarthView {
             .collect()
     }
 
+    fn embed(&self, photos: &[Photo]) -> Vec<Vec<f32>> {
+        self.read(photos).into_iter().map(|reading| reading.embedding).collect()
+    }
+
+    fn can_denoise(&self) -> bool {
+        self.diffusion.is_some()
+    }
+
     fn denoising(&self, photo: &Photo, frames: usize, seed: u64) -> Vec<(usize, Coefficients)> {
         let Some(diffusion) = &self.diffusion else { return Vec::new() };
         let reading = self.read(std::slice::from_ref(photo)).remove(0);

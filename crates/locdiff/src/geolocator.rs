@@ -21,10 +21,18 @@ pub trait LocationModel: Send + Sync {
     /// the model is for.
     fn locate(&self, photos: &[Photo]) -> Vec<Result<Density, NotItsKind>>;
 
+    /// What the model's encoder makes of each photograph: the numbers that its answer is made of.
+    fn embed(&self, photos: &[Photo]) -> Vec<Vec<f32>>;
+
     /// One way to an answer by diffusion, to be watched: so many of its steps, from "anywhere" to a
     /// place, with the exponents of what is believed there. Nothing if the model has no diffusion.
     fn denoising(&self, _photo: &Photo, _frames: usize, _seed: u64) -> Vec<(usize, Coefficients)> {
         Vec::new()
+    }
+
+    /// Whether [`LocationModel::denoising`] has anything to show.
+    fn can_denoise(&self) -> bool {
+        false
     }
 }
 
@@ -166,6 +174,16 @@ impl Geolocator {
     /// Where a photograph was taken.
     pub fn locate(&self, photo: &Photo) -> Result<Estimate, NotItsKind> {
         self.locate_all(std::slice::from_ref(photo)).pop().expect("one answer for one photograph")
+    }
+
+    /// [`LocationModel::embed`].
+    pub fn embed(&self, photos: &[Photo]) -> Vec<Vec<f32>> {
+        self.model.embed(photos)
+    }
+
+    /// [`LocationModel::can_denoise`].
+    pub fn can_denoise(&self) -> bool {
+        self.model.can_denoise()
     }
 
     /// [`LocationModel::denoising`].

@@ -22,6 +22,7 @@ mod geolocator;
 #[cfg(feature = "hub")]
 pub mod hub;
 mod image_encoder;
+mod model_choice;
 mod model_directory;
 mod model_home;
 mod named_parameters;
@@ -58,6 +59,9 @@ pub use geolocator::{
     installed_models,
 };
 pub use image_encoder::ImageEncoder;
+pub use model_choice::{
+    BUILT_IN, FOR_THE_GROUND, NAMED, NoAnswer, OTHERWISE, Said, ask, ask_in_turn,
+};
 pub use model_directory::InvalidModel;
 pub use model_home::{ModelHome, NoHome};
 pub use objective::{Loss, Objective, Quadrature};

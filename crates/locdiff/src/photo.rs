@@ -37,7 +37,7 @@ mod resize;
 
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -106,6 +106,20 @@ impl Photo {
         })?;
         deadline.check(format)?;
         Ok(photo)
+    }
+
+    /// What can be said against some bytes without decoding them: that they are too many, no picture of a
+    /// known kind, or the header of one with too many pixels. Takes microseconds.
+    pub fn examine(bytes: &[u8], options: &ReadOptions) -> Result<PhotoFormat, PhotoError> {
+        options.check_bytes(bytes.len() as u64)?;
+        let format = PhotoFormat::of(bytes)?;
+        let reader = image::ImageReader::new(Cursor::new(bytes)).with_guessed_format();
+        // Headers that this reader doesn't understand are our decoders' business.
+        let size = reader.ok().and_then(|reader| reader.into_dimensions().ok());
+        if let Some((width, height)) = size {
+            options.check_pixels(width, height)?;
+        }
+        Ok(format)
     }
 
     /// A picture from its pixels, row by row; `None` if they aren't `3·width·height` numbers, or

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use locdiff::{CannotOpen, Constraint, PhotoError, device_by_name};
+use locdiff::{CannotOpen, Constraint, NoAnswer, PhotoError, device_by_name};
 use rayon::prelude::*;
 
 use crate::memory;
@@ -171,7 +171,9 @@ fn locate<'a>(
     let mut jobs = Vec::new();
     for (picture, read) in batch.iter().zip(rest) {
         match read {
-            Err(error) => jobs.push((picture, Err((reason(&error), false)))),
+            Err(error) => {
+                jobs.push((picture, Err(NoAnswer { reason: reason(&error), no_model: false })))
+            }
             Ok(gps) => {
                 for estimate in estimates.next().expect("answers for each photograph") {
                     jobs.push((picture, estimate.map(|(estimate, why)| (estimate, why, gps))));
@@ -182,16 +184,17 @@ fn locate<'a>(
     // Surveys are work for one thread each.
     let answers = jobs.into_par_iter().map(|(picture, job)| {
         let name = picture.name();
-        let failed = |(reason, no_model): (String, bool)| Failure {
+        let failed = |NoAnswer { reason, no_model }: NoAnswer| Failure {
             name: name.to_owned(),
             reason,
             no_model,
         };
         let (mut estimate, because, gps) = job.map_err(failed)?;
         for constraint in &arguments.within {
-            estimate = estimate
-                .restricted_to(constraint)
-                .map_err(|error| failed((format!("within {constraint}: {error}"), false)))?;
+            estimate = estimate.restricted_to(constraint).map_err(|error| {
+                let reason = format!("within {constraint}: {error}");
+                failed(NoAnswer { reason, no_model: false })
+            })?;
         }
         Ok(Answer::new(name, estimate, gps, arguments.top as usize, because))
     });

@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use burn::tensor::Device;
 use indicatif::{ProgressBar, ProgressStyle};
 use locdiff::{
-    CannotOpen, Estimate, Geolocator, ModelHome, NotItsKind, OpenOptions, Photo, installed_models,
+    BUILT_IN, CannotOpen, FOR_THE_GROUND, Geolocator, ModelHome, NAMED, NoAnswer, OTHERWISE,
+    OpenOptions, Photo, Said, ask, ask_in_turn, installed_models,
 };
 
 use super::Arguments;
@@ -17,16 +18,6 @@ For photographs from the ground, GeoCLIP (1.7 GB, MIT) can be had with
     locdiff model fetch geoclip
 
 `locdiff doctor` says what is on this machine and what is missing.";
-
-const BUILT_IN: &str = "earth-view";
-const FOR_THE_GROUND: &str = "geoclip";
-
-const NAMED: &str = "it was asked for by name";
-const LOOKS_LIKE_A_VIEW: &str = "it takes the picture for a view of the Earth from above";
-const OTHERWISE: &str = "it is the one installed for photographs from the ground";
-
-/// An answer and why this model gave it; or why there is none, and whether for want of a model.
-pub(super) type Said = Result<(Estimate, &'static str), (String, bool)>;
 
 /// Whom to ask.
 pub(super) enum Models<'a> {
@@ -46,19 +37,16 @@ pub(super) struct Other<'a> {
 impl Other<'_> {
     /// What it says; or why it can't be opened, of each.
     fn locate(&self, photos: &[Photo]) -> Vec<Said> {
-        if photos.is_empty() {
-            return Vec::new();
-        }
         let opened = self.opened.get_or_init(|| {
             open(FOR_THE_GROUND, self.device, self.arguments.ten_crop)
                 .map_err(|error| error.to_string())
         });
         match opened {
-            Ok(locator) => {
-                let said = locator.locate_all(photos).into_iter();
-                said.map(|said| named(said, OTHERWISE)).collect()
+            Ok(locator) => ask(locator, OTHERWISE, photos),
+            Err(reason) => {
+                let none = NoAnswer { reason: reason.clone(), no_model: false };
+                photos.iter().map(|_| Err(none.clone())).collect()
             }
-            Err(reason) => photos.iter().map(|_| Err((reason.clone(), false))).collect(),
         }
     }
 }
@@ -89,37 +77,19 @@ impl<'a> Models<'a> {
             Models::Named(locators) => {
                 let mut all: Vec<Vec<Said>> = photos.iter().map(|_| Vec::new()).collect();
                 for locator in locators {
-                    for (said, of_one) in locator.locate_all(photos).into_iter().zip(&mut all) {
-                        of_one.push(named(said, NAMED));
+                    for (said, of_one) in ask(locator, NAMED, photos).into_iter().zip(&mut all) {
+                        of_one.push(said);
                     }
                 }
                 all
             }
             Models::Automatic { built_in, other } => {
-                let said = built_in.locate_all(photos);
-                let for_others = said.iter().zip(photos);
-                let for_others: Vec<Photo> = for_others
-                    .filter(|(said, _)| matches!(said, Err(NotItsKind::Other(_))))
-                    .map(|(_, photo)| photo.clone())
-                    .collect();
-                let mut others = other.as_ref().map(|other| other.locate(&for_others).into_iter());
-                let answers = said.into_iter().map(|said| match (said, &mut others) {
-                    (Err(NotItsKind::Other(_)), Some(others)) => {
-                        others.next().expect("an answer for each photograph")
-                    }
-                    (Err(NotItsKind::Other(why)), None) => {
-                        Err((format!("no suitable model: for earth-view, {why}"), true))
-                    }
-                    (said, _) => named(said, LOOKS_LIKE_A_VIEW),
-                });
-                answers.map(|answer| vec![answer]).collect()
+                let other = |photos: &[Photo]| other.as_ref().map(|other| other.locate(photos));
+                let said = ask_in_turn(built_in, photos, other).into_iter();
+                said.map(|said| vec![said]).collect()
             }
         }
     }
-}
-
-fn named(said: Result<Estimate, NotItsKind>, because: &'static str) -> Said {
-    said.map(|estimate| (estimate, because)).map_err(|reason| (reason.to_string(), false))
 }
 
 /// A model by name; a bar on stderr shows what is computed once and then kept.

@@ -157,16 +157,30 @@ impl GeoClipLocator {
 
     /// GeoCLIP's logit of every place, for each photograph.
     pub fn logits(&self, photos: &[Photo]) -> Vec<Vec<f32>> {
+        self.logits_of_features(self.features(photos))
+    }
+
+    /// What the image encoder makes of each view of each photograph.
+    fn features(&self, photos: &[Photo]) -> Vec<f32> {
         let each = self.encoder.preprocessing().len() * self.views.count();
         let mut pixels = vec![0.0; photos.len() * each];
         for (photo, pixels) in photos.iter().zip(pixels.chunks_exact_mut(each)) {
             self.views.prepare_into(photo, self.encoder.preprocessing(), pixels);
         }
-        self.logits_of_features(self.encoder.embed(pixels))
+        self.encoder.embed(pixels)
     }
 
     /// The same from the image encoder's features, one view after the other.
     fn logits_of_features(&self, features: Vec<f32>) -> Vec<Vec<f32>> {
+        let scaled = |mut mean: Vec<f32>| {
+            mean.iter_mut().for_each(|number| *number *= self.logit_scale);
+            self.embedded.products(&mean)
+        };
+        self.embeddings_of_features(features).into_iter().map(scaled).collect()
+    }
+
+    /// For each photograph, the mean of its views' embeddings beside the places'.
+    fn embeddings_of_features(&self, features: Vec<f32>) -> Vec<Vec<f32>> {
         let rows = features.len() / self.encoder.width();
         if rows == 0 {
             return Vec::new();
@@ -184,9 +198,9 @@ impl GeoClipLocator {
                 for view in views_of_one.chunks_exact(width) {
                     mean.iter_mut().zip(view).for_each(|(sum, number)| *sum += number);
                 }
-                let factor = self.logit_scale / views as f32;
+                let factor = 1.0 / views as f32;
                 mean.iter_mut().for_each(|number| *number *= factor);
-                self.embedded.products(&mean)
+                mean
             })
             .collect()
     }
@@ -205,6 +219,10 @@ impl LocationModel for GeoClipLocator {
                 .map_err(|error| NotItsKind::Other(format!("its logits are no numbers: {error}")))
         };
         self.logits(photos).into_iter().map(density).collect()
+    }
+
+    fn embed(&self, photos: &[Photo]) -> Vec<Vec<f32>> {
+        self.embeddings_of_features(self.features(photos))
     }
 }
 

@@ -1,0 +1,208 @@
+//! `locdiff serve`: the models of this machine over HTTP, and the map page.
+
+use std::fs;
+use std::io::{Write, stdout};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use locdiff_server::{LogFormat, Server, Settings, start_logs};
+
+use crate::memory;
+use crate::predict::{NO_MODEL, NONSENSE, refused};
+
+/// Every option is also an environment variable, so that containers need no command line.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The address to listen at. The default is this machine only; 0.0.0.0 is everybody who can reach it
+    #[arg(long, env = "LOCDIFF_HOST", default_value = "127.0.0.1")]
+    host: IpAddr,
+    /// The port; 0 takes any that is free
+    #[arg(short, long, env = "LOCDIFF_PORT", default_value_t = Settings::default().port)]
+    port: u16,
+    /// Models to offer, the one to ask first at the front [default: all that are installed]
+    #[arg(short, long, env = "LOCDIFF_MODELS", value_name = "NAME", value_delimiter = ',')]
+    model: Vec<String>,
+    /// Images that are computed together at most
+    #[arg(long, env = "LOCDIFF_MAX_BATCH", value_name = "N", default_value_t = Settings::default().max_batch)]
+    max_batch: usize,
+    /// How long a batch waits for images that are just being received
+    #[arg(long, env = "LOCDIFF_BATCH_DELAY_MS", value_name = "MS", default_value_t = Settings::default().batch_delay_ms)]
+    batch_delay_ms: u64,
+    /// Batches that are worked on at the same time
+    #[arg(long, env = "LOCDIFF_WORKERS", value_name = "N", default_value_t = Settings::default().workers)]
+    workers: usize,
+    /// Images that may wait at most
+    #[arg(long, env = "LOCDIFF_MAX_QUEUE", value_name = "N", default_value_t = Settings::default().max_queue)]
+    max_queue: usize,
+    /// An image that would wait longer is refused at once
+    #[arg(long, env = "LOCDIFF_MAX_WAIT_MS", value_name = "MS", default_value_t = Settings::default().max_wait_ms)]
+    max_wait_ms: u64,
+    /// Images in one request at most
+    #[arg(long, env = "LOCDIFF_MAX_IMAGES", value_name = "N", default_value_t = Settings::default().max_images)]
+    max_images: usize,
+    /// Bytes of one image at most
+    #[arg(long, env = "LOCDIFF_MAX_IMAGE_BYTES", value_name = "N", default_value_t = Settings::default().max_image_bytes)]
+    max_image_bytes: u64,
+    /// Pixels of one image at most
+    #[arg(long, env = "LOCDIFF_MAX_IMAGE_PIXELS", value_name = "N", default_value_t = Settings::default().max_image_pixels)]
+    max_image_pixels: u64,
+    /// Bytes of all requests that are being received or wait, together
+    #[arg(long, env = "LOCDIFF_MAX_MEMORY_BYTES", value_name = "N", default_value_t = Settings::default().max_memory_bytes)]
+    max_memory_bytes: u64,
+    /// Connections at a time
+    #[arg(long, env = "LOCDIFF_MAX_CONNECTIONS", value_name = "N", default_value_t = Settings::default().max_connections)]
+    max_connections: usize,
+    /// How long a client may take for the head of a request, or idle between two
+    #[arg(long, env = "LOCDIFF_HEADER_TIMEOUT_S", value_name = "S", default_value_t = Settings::default().header_timeout_s)]
+    header_timeout_s: u64,
+    /// How long a client may take to send a body
+    #[arg(long, env = "LOCDIFF_BODY_TIMEOUT_S", value_name = "S", default_value_t = Settings::default().body_timeout_s)]
+    body_timeout_s: u64,
+    /// How long a request may take in all
+    #[arg(long, env = "LOCDIFF_REQUEST_TIMEOUT_S", value_name = "S", default_value_t = Settings::default().request_timeout_s)]
+    request_timeout_s: u64,
+    /// How long accepted requests may take when the server is told to stop
+    #[arg(long, env = "LOCDIFF_SHUTDOWN_TIMEOUT_S", value_name = "S", default_value_t = Settings::default().shutdown_timeout_s)]
+    shutdown_timeout_s: u64,
+    /// Tiles for street level on the page, a URL with {z}, {x} and {y}; without it the page asks nobody but this server
+    #[arg(long, env = "LOCDIFF_TILES", value_name = "URL")]
+    tiles: Option<String>,
+    /// Whom the page thanks for them
+    #[arg(long, env = "LOCDIFF_TILES_ATTRIBUTION", value_name = "TEXT")]
+    tiles_attribution: Option<String>,
+    /// A file of keys, one a line, of which requests must bring one
+    #[arg(long, env = "LOCDIFF_API_KEY_FILE", value_name = "FILE")]
+    api_key_file: Option<PathBuf>,
+    /// How lines of the log look, on stderr
+    #[arg(long, env = "LOCDIFF_LOG_FORMAT", value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    log_format: Format,
+    /// What is logged: error, warn, info, debug, or a filter as in RUST_LOG
+    #[arg(long, env = "LOCDIFF_LOG", value_name = "FILTER", default_value = "info")]
+    log: String,
+    /// Print the settings that would hold, as TOML, and end
+    #[arg(long)]
+    print_config: bool,
+    /// With --print-config: as JSON
+    #[arg(long, requires = "print_config")]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl Arguments {
+    fn settings(&self) -> anyhow::Result<Settings> {
+        Ok(Settings {
+            host: self.host,
+            port: self.port,
+            models: self.model.clone(),
+            max_batch: self.max_batch,
+            batch_delay_ms: self.batch_delay_ms,
+            workers: self.workers,
+            max_queue: self.max_queue,
+            max_wait_ms: self.max_wait_ms,
+            max_images: self.max_images,
+            max_image_bytes: self.max_image_bytes,
+            max_image_pixels: self.max_image_pixels,
+            max_memory_bytes: self.max_memory_bytes,
+            max_connections: self.max_connections,
+            header_timeout_s: self.header_timeout_s,
+            body_timeout_s: self.body_timeout_s,
+            request_timeout_s: self.request_timeout_s,
+            shutdown_timeout_s: self.shutdown_timeout_s,
+            tiles: self.tiles.clone(),
+            tiles_attribution: self.tiles_attribution.clone(),
+            api_keys: self.keys()?,
+        })
+    }
+
+    fn keys(&self) -> anyhow::Result<Vec<String>> {
+        let Some(path) = &self.api_key_file else { return Ok(Vec::new()) };
+        let text = fs::read_to_string(path)
+            .with_context(|| format!("cannot read the keys in {}", path.display()))?;
+        let lines = text.lines().map(str::trim);
+        let keys: Vec<String> = lines
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+            .map(str::to_owned)
+            .collect();
+        // A file that was meant to close the server must not leave it open.
+        anyhow::ensure!(!keys.is_empty(), "{} holds no key: write one a line", path.display());
+        Ok(keys)
+    }
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let settings = arguments.settings()?;
+    if let Err(error) = settings.check() {
+        return Ok(refused(&error.to_string(), NONSENSE));
+    }
+    if arguments.print_config {
+        let text = if arguments.json {
+            serde_json::to_string_pretty(&settings)? + "\n"
+        } else {
+            toml::to_string(&settings)?
+        };
+        stdout().write_all(text.as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let format = match arguments.log_format {
+        Format::Text => LogFormat::Text,
+        Format::Json => LogFormat::Json,
+    };
+    let _logs = match start_logs(format, &arguments.log) {
+        Ok(guard) => guard,
+        Err(reason) => return Ok(refused(&reason, NONSENSE)),
+    };
+    memory::keep_for_a_while();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(serve(settings))
+}
+
+async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
+    let open_to_all = !settings.host.is_loopback() && settings.api_keys.is_empty();
+    let server = Server::bind(settings).await?;
+    let address = server.address()?;
+    // The one line that a program which started this one waits for.
+    writeln!(stdout(), "http://{address}")?;
+    stdout().flush()?;
+    if open_to_all {
+        tracing::warn!(
+            "everybody who can reach {address} may use this server; --api-key-file closes it"
+        );
+    }
+    match server.run(stop_signal()).await {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(locdiff_server::ServeError::Model(error @ locdiff::CannotOpen::Missing { .. })) => {
+            Ok(refused(&error.to_string(), NO_MODEL))
+        }
+        Err(locdiff_server::ServeError::Model(error @ locdiff::CannotOpen::Unknown(_))) => {
+            Ok(refused(&error.to_string(), NONSENSE))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Ctrl-C, or what systemd, Docker and Kubernetes send.
+async fn stop_signal() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}

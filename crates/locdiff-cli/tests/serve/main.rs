@@ -1,0 +1,9 @@
+//! `locdiff serve` as its users meet it: a process, sockets, signals.
+
+#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
+
+mod client;
+mod examples;
+mod refusals;
+mod requests;
+mod stopping;

@@ -1,0 +1,71 @@
+//! Connections: so many at a time, none for ever, and an orderly end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use crate::state::App;
+
+/// Answers connections until `stop` is done; then lets what has begun come to its end. Says whether
+/// everything did in time.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    app: &App,
+    stop: impl Future<Output = ()>,
+) -> bool {
+    let settings = &app.settings;
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_secs(settings.header_timeout_s))
+        .max_buf_size(64 << 10)
+        .keep_alive(true);
+    let connections =
+        Arc::new(Semaphore::new(settings.max_connections.min(Semaphore::MAX_PERMITS)));
+    let graceful = GracefulShutdown::new();
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let permit = tokio::select! {
+            () = &mut stop => break,
+            permit = Arc::clone(&connections).acquire_owned() => permit,
+        };
+        let stream = tokio::select! {
+            () = &mut stop => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Usually too many open files: waiting helps, spinning doesn't.
+                    tracing::warn!(%error, "cannot accept connections");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            },
+        };
+        // Answers are small and complete: there is nothing to wait for.
+        let _ = stream.set_nodelay(true);
+        let service = TowerToHyperService::new(router.clone());
+        let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
+        let gauge = app.metrics.connections.clone();
+        gauge.increment(1.0);
+        tokio::spawn(async move {
+            // A client that goes away in the middle is not our mistake.
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection ended early");
+            }
+            gauge.decrement(1.0);
+            drop(permit);
+        });
+    }
+    drop(listener);
+    app.stopping.store(true, std::sync::atomic::Ordering::Relaxed);
+    tracing::info!("stopping: no new connections, finishing what was accepted");
+    let limit = Duration::from_secs(settings.shutdown_timeout_s);
+    tokio::time::timeout(limit, graceful.shutdown()).await.is_ok()
+}

@@ -1,0 +1,186 @@
+//! LocDiff over HTTP: images in, probability maps out; and the map page.
+//!
+//! A request's way: [`access`] (key, time limit, log) → [`routes`] (options, body with limits) → [`queue`]
+//! (admitted or refused at once) → [`workers`] (batches) → [`engine`] (models) → JSON of [`wire`]. Everything that
+//! goes wrong is a [`Problem`]. `docs/serve.md` is for those who run it.
+
+mod access;
+mod body;
+mod connections;
+mod density;
+mod engine;
+mod logs;
+mod metrics;
+mod openapi;
+mod options;
+mod page;
+mod problem;
+mod queue;
+mod routes;
+mod settings;
+mod state;
+mod wire;
+mod workers;
+
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+use axum::Router;
+use axum::routing::{get, post};
+use locdiff::CannotOpen;
+use tokio::net::TcpListener;
+use tower_http::catch_panic::CatchPanicLayer;
+
+pub use engine::{Engine, LocateOptions, SentImage};
+pub use logs::{LogFormat, LogGuard, start_logs};
+pub use problem::Problem;
+pub use settings::{InvalidSetting, Settings};
+pub use wire::{
+    CandidateWire, DensityWire, EmbedAnswer, Embedded, ExifPlace, Failed, Frame, ImageFacts,
+    LocateAnswer, Located, ModelFacts, Outcome,
+};
+
+use state::{App, Shared};
+
+/// Why a server could not start or end well.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// A setting makes no sense.
+    #[error(transparent)]
+    Setting(#[from] InvalidSetting),
+    /// The address is taken, or isn't ours.
+    #[error(
+        "cannot listen at {address}: {source}. Another server may run there; choose another with --port"
+    )]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// A model could not be opened.
+    #[error(transparent)]
+    Model(#[from] CannotOpen),
+    /// Threads, counters.
+    #[error("cannot start: {0}")]
+    Start(String),
+    /// Requests were still being answered when the time to stop was over.
+    #[error("stopped with requests unanswered after {0} s")]
+    Unfinished(u64),
+}
+
+/// A server that listens, and doesn't answer yet.
+pub struct Server {
+    listener: TcpListener,
+    app: App,
+}
+
+impl Server {
+    /// Listens at the settings' address.
+    pub async fn bind(settings: Settings) -> Result<Server, ServeError> {
+        settings.check()?;
+        let address = settings.address();
+        let listen = |source| ServeError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(listen)?;
+        let metrics =
+            metrics::Metrics::new().map_err(|error| ServeError::Start(error.to_string()))?;
+        let app = Arc::new(Shared {
+            queue: Arc::new(queue::Queue::new(workers::limits(&settings))),
+            memory: body::Memory::new(settings.max_memory_bytes),
+            metrics: Arc::new(metrics),
+            engine: OnceLock::new(),
+            stopping: AtomicBool::new(false),
+            keys: settings.api_keys.iter().map(|key| access::digest_of(key)).collect(),
+            settings,
+        });
+        Ok(Server { listener, app })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers until `stop` is done, then finishes what was accepted. Models are opened meanwhile; until
+    /// they are, requests are told to come back.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
+        let app = self.app;
+        let settings = app.settings.clone();
+        let limit = settings.shutdown_timeout_s;
+        let router = router(Arc::clone(&app));
+        let mut opening =
+            tokio::task::spawn_blocking(move || Engine::open(&settings).map(Arc::new));
+        let mut workers = Vec::new();
+        let (failure_sender, failure) = tokio::sync::oneshot::channel();
+        let opener = {
+            let app = Arc::clone(&app);
+            tokio::spawn(async move {
+                let opened = match (&mut opening).await {
+                    Ok(Ok(engine)) => Ok(engine),
+                    Ok(Err(error)) => Err(ServeError::Model(error)),
+                    Err(error) => Err(ServeError::Start(error.to_string())),
+                };
+                let started = opened.and_then(|engine| {
+                    workers::start(app.settings.workers, &app.queue, &engine, &app.metrics)
+                        .map(|threads| (engine, threads))
+                        .map_err(|error| ServeError::Start(error.to_string()))
+                });
+                match started {
+                    Ok((engine, threads)) => {
+                        let _ = app.engine.set(engine);
+                        tracing::info!("ready");
+                        threads
+                    }
+                    Err(error) => {
+                        let _ = failure_sender.send(error);
+                        Vec::new()
+                    }
+                }
+            })
+        };
+        let failed = Arc::new(OnceLock::new());
+        let stop_or_fail = {
+            let failed = Arc::clone(&failed);
+            async move {
+                tokio::select! {
+                    () = stop => {}
+                    Ok(error) = failure => { let _ = failed.set(error); }
+                }
+            }
+        };
+        let finished = connections::serve(self.listener, router, &app, stop_or_fail).await;
+        app.queue.close();
+        workers.extend(opener.await.unwrap_or_default());
+        let join =
+            tokio::task::spawn_blocking(move || workers.into_iter().all(|w| w.join().is_ok()));
+        let joined = tokio::time::timeout(std::time::Duration::from_secs(limit), join).await;
+        if let Some(error) = Arc::into_inner(failed).and_then(OnceLock::into_inner) {
+            return Err(error);
+        }
+        match joined {
+            Ok(Ok(true)) if finished => Ok(()),
+            _ => Err(ServeError::Unfinished(limit)),
+        }
+    }
+}
+
+fn router(app: App) -> Router {
+    Router::new()
+        .route("/v1/locate", post(routes::locate))
+        .route("/v1/embed", post(routes::embed))
+        .route("/v1/density", post(density::density))
+        .route("/v1/models", get(routes::models))
+        .route("/v1/page", get(routes::page))
+        .route("/health/live", get(routes::live))
+        .route("/health/ready", get(routes::ready))
+        .route("/metrics", get(routes::metrics))
+        .route("/openapi.json", get(openapi::openapi))
+        .route("/docs", get(openapi::docs))
+        .fallback_service(get(page::file).with_state(Arc::clone(&app)))
+        .method_not_allowed_fallback(access::wrong_method)
+        .layer(CatchPanicLayer::custom(routes::panicked))
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&app), access::around))
+        .with_state(app)
+}

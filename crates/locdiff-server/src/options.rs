@@ -1,0 +1,147 @@
+//! Options in the query string. Unknown ones are refused: a misspelt option must not be silently ignored.
+
+use locdiff::Constraint;
+
+use crate::engine::LocateOptions;
+use crate::problem::{BAD_OPTION, Problem};
+
+/// The most places that are drawn for one image.
+pub(crate) const MAX_SAMPLES: usize = 10_000;
+/// The most steps of a denoising.
+pub(crate) const MAX_FRAMES: usize = 201;
+/// The most candidates.
+pub(crate) const MAX_TOP: usize = 100;
+/// The most restrictions.
+const MAX_WITHIN: usize = 8;
+
+/// Names and values.
+pub(crate) struct Options(Vec<(String, String)>);
+
+impl Options {
+    /// The options of a query, of which these names are known.
+    pub(crate) fn parse(query: Option<&str>, known: &[&str]) -> Result<Options, Problem> {
+        let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned();
+        let pairs: Vec<(String, String)> = pairs.collect();
+        if let Some((name, _)) = pairs.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+            let shown: String = name.chars().take(40).collect();
+            return Err(wrong(format!("there is no option `{shown}`: use {}", known.join(", "))));
+        }
+        Ok(Options(pairs))
+    }
+
+    /// A value that may be given once.
+    pub(crate) fn one<'a>(&'a self, name: &str) -> Result<Option<&'a str>, Problem> {
+        let mut pairs = self.0.iter().filter(|(key, _)| key == name);
+        match (pairs.next(), pairs.next()) {
+            (_, Some(_)) => Err(wrong(format!("`{name}` was given twice: once is enough"))),
+            (first, None) => Ok(first.map(|(_, value)| value.as_str())),
+        }
+    }
+
+    fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A whole number in a range.
+    pub(crate) fn number(
+        &self,
+        name: &str,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> Result<Option<u64>, Problem> {
+        let Some(text) = self.one(name)? else { return Ok(None) };
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        let (from, to) = (range.start(), range.end());
+        let expected =
+            || wrong(format!("{name}={}: a whole number from {from} to {to}", shown(text)));
+        number.map(Some).ok_or_else(expected)
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, Problem> {
+        match self.one(name)? {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(other) => Err(wrong(format!("{name}={}: true or false", shown(other)))),
+        }
+    }
+
+    /// Where something can only be.
+    pub(crate) fn within(&self) -> Result<Vec<Constraint>, Problem> {
+        if self.all("within").count() > MAX_WITHIN {
+            return Err(wrong(format!("`within` was given too often: at most {MAX_WITHIN} times")));
+        }
+        let parse = |text: &str| {
+            Constraint::from_words(text)
+                .map_err(|error| wrong(format!("within={}: {error}", shown(text))))
+        };
+        self.all("within").map(parse).collect()
+    }
+}
+
+/// What `/v1/locate` may be asked.
+pub(crate) const LOCATE: [&str; 7] =
+    ["model", "top", "within", "samples", "seed", "density", "frames"];
+
+pub(crate) fn locate_options(query: Option<&str>) -> Result<LocateOptions, Problem> {
+    let options = Options::parse(query, &LOCATE)?;
+    let number = |name, least: usize, most: usize, default: usize| {
+        let number = options.number(name, least as u64..=most as u64)?;
+        Ok::<usize, Problem>(number.map_or(default, |number| number as usize))
+    };
+    let frames = number("frames", 0, MAX_FRAMES, 0)?;
+    if frames == 1 {
+        return Err(wrong("frames=1: 0, or 2 and more, from noise to answer".to_owned()));
+    }
+    Ok(LocateOptions {
+        model: options.one("model")?.map(str::to_owned),
+        top: number("top", 1, MAX_TOP, 5)?,
+        within: options.within()?,
+        samples: number("samples", 0, MAX_SAMPLES, 0)?,
+        seed: options.number("seed", 0..=u64::MAX)?.unwrap_or(0),
+        density: options.flag("density")?,
+        frames,
+    })
+}
+
+fn wrong(detail: String) -> Problem {
+    Problem::new(BAD_OPTION, detail)
+}
+
+/// A stranger's text, not longer than one wants to read.
+fn shown(text: &str) -> String {
+    text.chars().take(60).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read() {
+        let options = locate_options(Some(
+            "model=earth-view&top=3&within=land&within=0,0,500km&samples=7&seed=18446744073709551615&density=true&frames=2",
+        ))
+        .expect("valid");
+        assert_eq!(options.model.as_deref(), Some("earth-view"));
+        assert_eq!((options.top, options.samples, options.frames), (3, 7, 2));
+        assert_eq!((options.seed, options.density, options.within.len()), (u64::MAX, true, 2));
+        assert_eq!(locate_options(None).expect("defaults"), LocateOptions::default());
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        for (query, complaint) in [
+            ("tpo=3", "no option `tpo`"),
+            ("top=0", "from 1 to 100"),
+            ("top=3&top=4", "given twice"),
+            ("within=Atlantis", "no country `Atlantis`"),
+            ("within=/etc/passwd", "no country"),
+            ("density=yes", "true or false"),
+            ("frames=1", "from noise to answer"),
+            ("seed=-1", "a whole number"),
+        ] {
+            let problem = locate_options(Some(query)).expect_err(query);
+            assert!(problem.detail().contains(complaint), "{query}: {}", problem.detail());
+            assert_eq!(problem.status(), 400);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What went wrong, as RFC 9457 wants it: `application/problem+json`.
+
+use std::borrow::Cow;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use locdiff::PhotoError;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A refusal or failure. `type` leads to its explanation in `/docs`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Problem {
+    /// Which kind of problem: an address in this server's documentation.
+    #[serde(rename = "type")]
+    #[schema(example = "/docs#problem-not-an-image")]
+    kind: String,
+    /// The same for every problem of this kind.
+    #[schema(value_type = String)]
+    title: Cow<'static, str>,
+    /// The HTTP status.
+    #[schema(minimum = 400, maximum = 599)]
+    status: u16,
+    /// What was wrong this time, with what, and what to do.
+    detail: String,
+    #[serde(skip)]
+    retry_after_s: Option<u64>,
+}
+
+/// The kinds of problems: name, status, title.
+pub(crate) type Kind = (&'static str, StatusCode, &'static str);
+
+pub(crate) const BAD_OPTION: Kind =
+    ("bad-option", StatusCode::BAD_REQUEST, "An option makes no sense");
+pub(crate) const BAD_BODY: Kind =
+    ("bad-body", StatusCode::BAD_REQUEST, "The request's body makes no sense");
+pub(crate) const NO_KEY: Kind =
+    ("no-key", StatusCode::UNAUTHORIZED, "This server wants an API key");
+pub(crate) const NOT_FOUND: Kind = ("not-found", StatusCode::NOT_FOUND, "There is nothing here");
+pub(crate) const WRONG_METHOD: Kind =
+    ("wrong-method", StatusCode::METHOD_NOT_ALLOWED, "Not with this method");
+pub(crate) const TOO_SLOW: Kind =
+    ("too-slow", StatusCode::REQUEST_TIMEOUT, "The request came too slowly");
+pub(crate) const TOO_LARGE: Kind =
+    ("too-large", StatusCode::PAYLOAD_TOO_LARGE, "Larger than this server takes");
+pub(crate) const NOT_AN_IMAGE: Kind =
+    ("not-an-image", StatusCode::UNSUPPORTED_MEDIA_TYPE, "Not a picture that can be read");
+pub(crate) const NO_ANSWER: Kind =
+    ("no-answer", StatusCode::UNPROCESSABLE_ENTITY, "No model has an answer to this");
+pub(crate) const BUSY: Kind =
+    ("busy", StatusCode::TOO_MANY_REQUESTS, "As much as it can is waiting already");
+pub(crate) const NOT_READY: Kind =
+    ("not-ready", StatusCode::SERVICE_UNAVAILABLE, "Starting or stopping");
+pub(crate) const TIMED_OUT: Kind = ("timed-out", StatusCode::GATEWAY_TIMEOUT, "It took too long");
+pub(crate) const BROKEN: Kind =
+    ("broken", StatusCode::INTERNAL_SERVER_ERROR, "A mistake of this server");
+
+/// All of them, for the documentation.
+pub(crate) const KINDS: [Kind; 13] = [
+    BAD_OPTION,
+    BAD_BODY,
+    NO_KEY,
+    NOT_FOUND,
+    WRONG_METHOD,
+    TOO_SLOW,
+    TOO_LARGE,
+    NOT_AN_IMAGE,
+    NO_ANSWER,
+    BUSY,
+    NOT_READY,
+    TIMED_OUT,
+    BROKEN,
+];
+
+impl Problem {
+    pub(crate) fn new((name, status, title): Kind, detail: impl Into<String>) -> Problem {
+        Problem {
+            kind: format!("/docs#problem-{name}"),
+            title: Cow::Borrowed(title),
+            status: status.as_u16(),
+            detail: detail.into(),
+            retry_after_s: None,
+        }
+    }
+
+    /// Come back after so many seconds.
+    pub(crate) fn retry_after(self, seconds: u64) -> Problem {
+        Problem { retry_after_s: Some(seconds.max(1)), ..self }
+    }
+
+    pub(crate) fn of_photo(error: &PhotoError) -> Problem {
+        let kind = match error.kind() {
+            "not-an-image" | "unsupported" | "damaged" => NOT_AN_IMAGE,
+            "too-large" => TOO_LARGE,
+            _ => NO_ANSWER,
+        };
+        Problem::new(kind, error.to_string())
+    }
+
+    pub(crate) fn broken() -> Problem {
+        let detail = "The computation stopped unexpectedly. That is our mistake, not yours; the log says more.";
+        Problem::new(BROKEN, detail)
+    }
+
+    /// The HTTP status.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// What was wrong, with what, and what to do.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_vec(&self).unwrap_or_default();
+        let mut response = (status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(seconds) = self.retry_after_s {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}

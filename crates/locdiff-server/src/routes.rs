@@ -1,0 +1,265 @@
+//! What is answered where.
+
+use std::sync::atomic::Ordering;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::body::{images_in, most_bytes, say_farewell};
+use crate::engine::{Made, SentImage, Wanted, read_options};
+use crate::options::{Options, locate_options};
+use crate::problem::{BROKEN, NOT_READY, Problem};
+use crate::state::App;
+use crate::wire::{EmbedAnswer, Embedded, LocateAnswer, Located, ModelFacts, Outcome};
+
+/// A form with images.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+pub(crate) struct ImageForm {
+    /// One or more files.
+    #[schema(value_type = Vec<Vec<u8>>, format = Binary, min_items = 1)]
+    image: Vec<Vec<u8>>,
+}
+
+/// Where images were taken.
+///
+/// The body is one image as it is, or a form with several parts named `image`. If the only image has no
+/// answer, the status says so; with several, each result stands for itself.
+#[utoipa::path(
+    post, path = "/v1/locate", tag = "images", operation_id = "locate",
+    params(
+        ("model" = Option<String>, Query, description = "Which model; without, the one that takes the picture for its kind", example = "earth-view"),
+        ("top" = Option<u64>, Query, minimum = 1, maximum = 100, description = "Candidates at most; 5 if not said"),
+        ("within" = Option<Vec<String>>, Query, description = "Where it can only have been: a country, `land`, SOUTH,WEST,NORTH,EAST or LAT,LON,RADIUSkm; if repeated, all must hold", example = json!(["Madagascar"])),
+        ("samples" = Option<u64>, Query, minimum = 0, maximum = 10000, description = "Places to draw from the density"),
+        ("seed" = Option<u64>, Query, minimum = 0, description = "For what is drawn"),
+        ("density" = Option<bool>, Query, description = "Whether the whole density is wanted"),
+        ("frames" = Option<u64>, Query, minimum = 0, maximum = 201, description = "Steps of the denoising: 0, or 2 and more"),
+    ),
+    request_body(description = "An image, or a form of images", content(
+        (Vec<u8> = "application/octet-stream"), (Vec<u8> = "image/jpeg"), (Vec<u8> = "image/png"),
+        (ImageForm = "multipart/form-data"),
+    )),
+    responses(
+        (status = 200, description = "An answer for each image", body = LocateAnswer),
+        (status = "4XX", description = "Refused: `detail` says why and what to do", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Starting, stopping, or out of time", body = Problem, content_type = "application/problem+json"),
+    ),
+    security((), ("key" = [])),
+)]
+pub(crate) async fn locate(
+    State(app): State<App>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let options = locate_options(query.as_deref());
+    let made = make(&app, &headers, body, |app| {
+        let options = options?;
+        if let Some(name) = &options.model {
+            app.engine()?.model(name)?;
+        }
+        Ok(Wanted::Place(options))
+    });
+    let results: Vec<Outcome<Located>> = made
+        .await?
+        .into_iter()
+        .map(|made| match made {
+            Made::Place(outcome) => Ok(outcome),
+            Made::Embedding(_) => Err(Problem::broken()),
+        })
+        .collect::<Result<_, _>>()?;
+    match &results[..] {
+        [Outcome::Failed(failed)] => Err(failed.problem.clone()),
+        _ => Ok(Json(LocateAnswer { prediction: true, results }).into_response()),
+    }
+}
+
+/// What a model's encoder makes of images.
+#[utoipa::path(
+    post, path = "/v1/embed", tag = "images", operation_id = "embed",
+    params(("model" = Option<String>, Query, description = "Which model; without, the first of /v1/models", example = "earth-view")),
+    request_body(description = "An image, or a form of images", content(
+        (Vec<u8> = "application/octet-stream"), (Vec<u8> = "image/jpeg"), (Vec<u8> = "image/png"),
+        (ImageForm = "multipart/form-data"),
+    )),
+    responses(
+        (status = 200, description = "An embedding for each image", body = EmbedAnswer),
+        (status = "4XX", description = "Refused: `detail` says why and what to do", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Starting, stopping, or out of time", body = Problem, content_type = "application/problem+json"),
+    ),
+    security((), ("key" = [])),
+)]
+pub(crate) async fn embed(
+    State(app): State<App>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let options = Options::parse(query.as_deref(), &["model"]);
+    let made = make(&app, &headers, body, |app| {
+        let model = options?.one("model")?.map(str::to_owned);
+        if let Some(name) = &model {
+            app.engine()?.model(name)?;
+        }
+        Ok(Wanted::Embedding { model })
+    });
+    let results: Vec<Outcome<Embedded>> = made
+        .await?
+        .into_iter()
+        .map(|made| match made {
+            Made::Embedding(outcome) => Ok(outcome),
+            Made::Place(_) => Err(Problem::broken()),
+        })
+        .collect::<Result<_, _>>()?;
+    match &results[..] {
+        [Outcome::Failed(failed)] => Err(failed.problem.clone()),
+        _ => Ok(Json(EmbedAnswer { results }).into_response()),
+    }
+}
+
+/// Receives images and has them made into what is wanted. The cheapest refusals come first.
+async fn make(
+    app: &App,
+    headers: &HeaderMap,
+    body: Body,
+    wanted: impl FnOnce(&App) -> Result<Wanted, Problem>,
+) -> Result<Vec<Made>, Problem> {
+    let wanted = match app.would_admit().and_then(|()| wanted(app)) {
+        Ok(wanted) => wanted,
+        Err(problem) => {
+            say_farewell(body).await;
+            return Err(problem);
+        }
+    };
+    let receiving = app.queue.receiving();
+    let most = most_bytes(headers, &app.settings);
+    let received = app.memory.receive(headers, body, most, app.settings.body_timeout()).await?;
+    let images = images_in(headers, received.bytes.clone(), &app.settings).await?;
+    drop(receiving);
+    // What is no image, or a bomb, is told before it waits.
+    if let [SentImage { bytes, .. }] = &images[..] {
+        locdiff::Photo::examine(bytes, &read_options(&app.settings))
+            .map_err(|error| Problem::of_photo(&error))?;
+    }
+    app.make(images, wanted, received).await
+}
+
+/// A model that is offered.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ModelOffer {
+    #[serde(flatten)]
+    facts: ModelFacts,
+    /// Whether it is asked first if nobody names one.
+    default: bool,
+    /// Whether its denoising can be watched.
+    denoising: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ModelsAnswer {
+    models: Vec<ModelOffer>,
+}
+
+/// The models of this server.
+#[utoipa::path(
+    get, path = "/v1/models", tag = "about", operation_id = "models",
+    responses(
+        (status = 200, description = "The one to ask first at the front", body = ModelsAnswer),
+        (status = 401, description = "A key is wanted", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Not ready yet", body = Problem, content_type = "application/problem+json"),
+    ),
+    security((), ("key" = [])),
+)]
+pub(crate) async fn models(State(app): State<App>) -> Result<Json<ModelsAnswer>, Problem> {
+    let models = app.engine()?.models().iter().enumerate();
+    let offer = |(index, model): (usize, &locdiff::Geolocator)| ModelOffer {
+        facts: ModelFacts::of(model.identity(), None),
+        default: index == 0,
+        denoising: model.can_denoise(),
+    };
+    Ok(Json(ModelsAnswer { models: models.map(offer).collect() }))
+}
+
+/// What the page needs to know.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct PageSettings {
+    /// The program's version.
+    version: String,
+    /// Tiles for street level.
+    tiles: Option<String>,
+    /// Whom to thank for them.
+    tiles_attribution: Option<String>,
+    /// Whether requests must bring a key.
+    key_required: bool,
+    /// Larger images are refused.
+    max_image_bytes: u64,
+}
+
+/// What the page needs to know.
+#[utoipa::path(
+    get, path = "/v1/page", tag = "about", operation_id = "page",
+    responses((status = 200, description = "Settings of the page", body = PageSettings)),
+)]
+pub(crate) async fn page(State(app): State<App>) -> Json<PageSettings> {
+    let settings = &app.settings;
+    Json(PageSettings {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        tiles: settings.tiles.clone(),
+        tiles_attribution: settings.tiles_attribution.clone(),
+        key_required: !app.keys.is_empty(),
+        max_image_bytes: settings.max_image_bytes,
+    })
+}
+
+/// Whether the process lives.
+#[utoipa::path(
+    get, path = "/health/live", tag = "about", operation_id = "live",
+    responses((status = 200, description = "It does", body = String, content_type = "text/plain")),
+)]
+pub(crate) async fn live() -> &'static str {
+    "alive\n"
+}
+
+/// Whether requests will be answered: models are open, and it isn't stopping.
+#[utoipa::path(
+    get, path = "/health/ready", tag = "about", operation_id = "ready",
+    responses(
+        (status = 200, description = "They will", body = String, content_type = "text/plain"),
+        (status = 503, description = "Not yet, or no longer", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn ready(State(app): State<App>) -> Result<&'static str, Problem> {
+    if app.stopping.load(Ordering::Relaxed) {
+        return Err(Problem::new(NOT_READY, "the server is stopping").retry_after(5));
+    }
+    app.engine()?;
+    Ok("ready\n")
+}
+
+/// Counters for Prometheus.
+#[utoipa::path(
+    get, path = "/metrics", tag = "about", operation_id = "metrics",
+    responses(
+        (status = 200, description = "In Prometheus' text format", body = String, content_type = "text/plain"),
+        (status = 401, description = "A key is wanted", body = Problem, content_type = "application/problem+json"),
+    ),
+    security((), ("key" = [])),
+)]
+pub(crate) async fn metrics(State(app): State<App>) -> Response {
+    app.metrics.waiting.set(app.queue.waiting() as f64);
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], app.metrics.text()).into_response()
+}
+
+/// A panic in a handler.
+pub(crate) fn panicked(_: Box<dyn std::any::Any + Send + 'static>) -> Response {
+    tracing::error!("a handler panicked");
+    debug_assert_eq!(BROKEN.1, StatusCode::INTERNAL_SERVER_ERROR);
+    Problem::broken().into_response()
+}

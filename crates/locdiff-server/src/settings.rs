@@ -1,0 +1,195 @@
+//! How a server is to behave. Every number has a default that suits one machine.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// Settings of a server.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Settings {
+    /// The address it listens at. Loopback: only this machine can ask.
+    pub host: IpAddr,
+    /// The port; 0: any that is free.
+    pub port: u16,
+    /// Models that it offers, the one to ask first at the front. None: all that are installed.
+    pub models: Vec<String>,
+    /// Images that are computed together at most.
+    pub max_batch: usize,
+    /// How long a batch waits for images that are being received just now.
+    pub batch_delay_ms: u64,
+    /// Batches that are worked on at the same time, so that no core waits for another's last image.
+    pub workers: usize,
+    /// Images that may wait at most.
+    pub max_queue: usize,
+    /// How long an image may expect to wait; if it would be longer, it is refused at once.
+    pub max_wait_ms: u64,
+    /// Images in one request at most.
+    pub max_images: usize,
+    /// Bytes of one image at most.
+    pub max_image_bytes: u64,
+    /// Pixels of one image at most.
+    pub max_image_pixels: u64,
+    /// Bytes of all requests that are being received or waiting, together, at most.
+    pub max_memory_bytes: u64,
+    /// Connections at a time at most; more wait until others close.
+    pub max_connections: usize,
+    /// How long a client may take for the head of a request, or idle between two.
+    pub header_timeout_s: u64,
+    /// How long a client may take to send a request's body.
+    pub body_timeout_s: u64,
+    /// How long a request may take in all.
+    pub request_timeout_s: u64,
+    /// How long accepted requests may take when the server is told to stop.
+    pub shutdown_timeout_s: u64,
+    /// Tiles for street level on the page: a URL with {z}, {x} and {y}. Without: nothing but the bundled map.
+    pub tiles: Option<String>,
+    /// Whom to thank for the tiles.
+    pub tiles_attribution: Option<String>,
+    /// If any, requests must bring one of them. Never shown.
+    #[serde(skip_serializing)]
+    pub api_keys: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            host: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: 8417,
+            models: Vec::new(),
+            max_batch: 8,
+            batch_delay_ms: 2,
+            workers: 2,
+            max_queue: 256,
+            max_wait_ms: 1_000,
+            max_images: 16,
+            max_image_bytes: 32 << 20,
+            max_image_pixels: 50_000_000,
+            max_memory_bytes: 512 << 20,
+            max_connections: 4_096,
+            header_timeout_s: 15,
+            body_timeout_s: 30,
+            request_timeout_s: 120,
+            shutdown_timeout_s: 30,
+            tiles: None,
+            tiles_attribution: None,
+            api_keys: Vec::new(),
+        }
+    }
+}
+
+/// A setting that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{setting}: {reason}")]
+pub struct InvalidSetting {
+    /// Which.
+    pub setting: &'static str,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Settings {
+    /// The address to listen at.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.host, self.port)
+    }
+
+    /// Refuses what makes no sense.
+    pub fn check(&self) -> Result<(), InvalidSetting> {
+        let at_least_one = [
+            ("max_batch", self.max_batch as u64),
+            ("workers", self.workers as u64),
+            ("max_queue", self.max_queue as u64),
+            ("max_images", self.max_images as u64),
+            ("max_image_bytes", self.max_image_bytes),
+            ("max_image_pixels", self.max_image_pixels),
+            ("max_connections", self.max_connections as u64),
+            ("header_timeout_s", self.header_timeout_s),
+            ("body_timeout_s", self.body_timeout_s),
+            ("request_timeout_s", self.request_timeout_s),
+        ];
+        for (setting, value) in at_least_one {
+            if value == 0 {
+                let reason = "must be at least 1".to_owned();
+                return Err(InvalidSetting { setting, reason });
+            }
+        }
+        if self.max_memory_bytes < self.max_image_bytes {
+            let reason = format!(
+                "{} is less than max_image_bytes, {}: no such image could ever be received",
+                self.max_memory_bytes, self.max_image_bytes
+            );
+            return Err(InvalidSetting { setting: "max_memory_bytes", reason });
+        }
+        if let Some(tiles) = &self.tiles
+            && self.tiles_origin().is_none()
+        {
+            let reason = format!(
+                "`{tiles}` is no URL such as https://tiles.example.org/{{z}}/{{x}}/{{y}}.png"
+            );
+            return Err(InvalidSetting { setting: "tiles", reason });
+        }
+        Ok(())
+    }
+
+    /// Scheme and host of the tiles: where the page may go for them.
+    pub(crate) fn tiles_origin(&self) -> Option<String> {
+        let tiles = self.tiles.as_deref()?;
+        let scheme =
+            ["https://", "http://"].into_iter().find(|scheme| tiles.starts_with(scheme))?;
+        let host = tiles[scheme.len()..].split('/').next()?;
+        // Nothing that could add to the policy that this becomes a part of.
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-.:[]".contains(c);
+        let complete = ["{z}", "{x}", "{y}"].iter().all(|part| tiles.contains(part));
+        (complete && !host.is_empty() && host.chars().all(plain)).then(|| format!("{scheme}{host}"))
+    }
+
+    pub(crate) fn body_timeout(&self) -> Duration {
+        Duration::from_secs(self.body_timeout_s)
+    }
+
+    pub(crate) fn request_timeout(&self) -> Duration {
+        Duration::from_secs(self.request_timeout_s)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_make_sense_and_stay_on_this_machine() {
+        let settings = Settings::default();
+        assert_eq!(settings.check(), Ok(()));
+        assert!(settings.host.is_loopback());
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        let wrong = Settings { workers: 0, ..Settings::default() };
+        assert_eq!(wrong.check().expect_err("no workers").setting, "workers");
+        let wrong = Settings { max_memory_bytes: 1, ..Settings::default() };
+        assert_eq!(wrong.check().expect_err("no memory").setting, "max_memory_bytes");
+    }
+
+    #[test]
+    fn tiles_can_only_add_one_host_to_the_policy() {
+        let origin = |tiles: &str| {
+            Settings { tiles: Some(tiles.to_owned()), ..Settings::default() }.tiles_origin()
+        };
+        let good = "https://tiles.example.org:8080/a/{z}/{x}/{y}.png";
+        assert_eq!(origin(good).as_deref(), Some("https://tiles.example.org:8080"));
+        for bad in
+            ["https://a; script-src */{z}/{x}/{y}", "ftp://a/{z}/{x}/{y}", "https://a/{z}/{x}", ""]
+        {
+            assert_eq!(origin(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn keys_are_never_shown() {
+        let settings = Settings { api_keys: vec!["secret".to_owned()], ..Settings::default() };
+        assert!(!serde_json::to_string(&settings).expect("plain").contains("secret"));
+    }
+}

@@ -1,0 +1,98 @@
+//! What all requests share.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+
+use crate::body::{Memory, Received};
+use crate::engine::{Engine, Made, SentImage, Wanted};
+use crate::metrics::Metrics;
+use crate::problem::{BUSY, NOT_READY, Problem};
+use crate::queue::{Queue, Refusal};
+use crate::settings::Settings;
+use crate::workers::{ImageJob, Job};
+
+/// What all requests share.
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    pub(crate) queue: Arc<Queue<Job>>,
+    pub(crate) memory: Memory,
+    pub(crate) metrics: Arc<Metrics>,
+    /// There once the models are open.
+    pub(crate) engine: OnceLock<Arc<Engine>>,
+    pub(crate) stopping: AtomicBool,
+    /// SHA-256 of each key.
+    pub(crate) keys: Vec<[u8; 32]>,
+}
+
+pub(crate) type App = Arc<Shared>;
+
+impl Shared {
+    pub(crate) fn engine(&self) -> Result<&Arc<Engine>, Problem> {
+        self.engine.get().ok_or_else(|| {
+            let detail = "the models are being opened; /health/ready says when they are";
+            Problem::new(NOT_READY, detail).retry_after(2)
+        })
+    }
+
+    /// Before a body is received: whether it is worth it.
+    pub(crate) fn would_admit(&self) -> Result<(), Problem> {
+        self.engine()?;
+        self.queue.would_admit(1).map_err(refused)
+    }
+
+    /// Hands images to the workers and waits for what they make of them.
+    pub(crate) async fn make(
+        &self,
+        images: Vec<SentImage>,
+        wanted: Wanted,
+        received: Received,
+    ) -> Result<Vec<Made>, Problem> {
+        let (wanted, memory) = (Arc::new(wanted), Arc::new(received.memory));
+        let accepted = Instant::now();
+        let (jobs, answers): (Vec<Job>, Vec<oneshot::Receiver<Made>>) = images
+            .into_iter()
+            .map(|image| {
+                let (reply, answer) = oneshot::channel();
+                let (wanted, memory) = (Arc::clone(&wanted), Arc::clone(&memory));
+                (Job::Image(ImageJob { image, wanted, reply, accepted, memory }), answer)
+            })
+            .unzip();
+        self.queue.admit(jobs).map_err(refused)?;
+        let mut made = Vec::with_capacity(answers.len());
+        for answer in answers {
+            made.push(answer.await.map_err(|_| Problem::broken())?);
+        }
+        Ok(made)
+    }
+
+    /// Lets a worker do something else.
+    pub(crate) async fn work<Product: Send + 'static>(
+        &self,
+        task: impl FnOnce() -> Product + Send + 'static,
+    ) -> Result<Product, Problem> {
+        let (reply, answer) = oneshot::channel();
+        let job = Job::Other(Box::new(move || {
+            if !reply.is_closed() {
+                let _ = reply.send(task());
+            }
+        }));
+        self.queue.admit(vec![job]).map_err(refused)?;
+        answer.await.map_err(|_| Problem::broken())
+    }
+}
+
+fn refused(refusal: Refusal) -> Problem {
+    match refusal {
+        Refusal::Full { seconds } => {
+            let detail =
+                format!("it would take {seconds:.1} s before this is begun; try again later");
+            Problem::new(BUSY, detail).retry_after(seconds.ceil() as u64)
+        }
+        Refusal::Closed => {
+            Problem::new(NOT_READY, "the server is stopping; another may answer").retry_after(5)
+        }
+    }
+}
