@@ -29,6 +29,11 @@ doc:
 wasm *CRATES:
     bash .ci/check-wasm {{ CRATES }}
 
+# the map page, then the program, which takes the page in
+build:
+    bash web/build
+    cargo build --release --locked --workspace --bin locdiff
+
 # install the `locdiff` program
 install:
     cargo install --locked --path crates/locdiff-cli

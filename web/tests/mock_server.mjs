@@ -32,7 +32,7 @@ const PEAKS = {
 };
 
 /** Real orthonormal harmonics without Condon-Shortley phase, (l, m) at l² + l + m: what locdiff-sphere has. */
-function harmonics(latitude, longitude) {
+export function harmonics(latitude, longitude) {
   const [theta, phi] = [((90 - latitude) * Math.PI) / 180, (longitude * Math.PI) / 180];
   const [cos, sin] = [Math.cos(theta), Math.sin(theta)];
   const p = Array.from({ length: MAX_DEGREE + 1 }, () => new Float64Array(MAX_DEGREE + 1));
@@ -144,8 +144,17 @@ const read = async (request) => {
   return Buffer.concat(parts);
 };
 
-/** Starts on a free port; `{ url, close }`. */
-export async function startMock() {
+/** Passes a request on to a real server, and its answer back. */
+async function forward(upstream, request, response, url) {
+  const body = request.method === "POST" ? await read(request) : undefined;
+  const type = request.headers["content-type"];
+  const answer = await fetch(new URL(url.pathname + url.search, upstream), { method: request.method, ...(body ? { body } : {}), headers: type ? { "Content-Type": type } : {} });
+  response.writeHead(answer.status, { "Content-Type": answer.headers.get("Content-Type") ?? "application/json" });
+  response.end(Buffer.from(await answer.arrayBuffer()));
+}
+
+/** Starts on a free port; `{ url, close }`. With `upstream`, only the page is ours: answers are that server's. */
+export async function startMock(upstream = null) {
   const server = createServer(async (request, response) => {
     const url = new URL(request.url, "http://localhost");
     const json = (status, value) => {
@@ -153,6 +162,7 @@ export async function startMock() {
       response.end(JSON.stringify(value));
     };
     try {
+      if (upstream !== null && url.pathname.startsWith("/v1/")) return await forward(upstream, request, response, url);
       if (url.pathname === "/v1/models") {
         return json(200, { models: [{ ...MODEL, default: true, denoising: true }, { ...MODEL, name: "scores", calibrated: false, default: false, denoising: false }] });
       }
