@@ -1,6 +1,7 @@
 //! What several experiments need.
 
 pub mod draws;
+pub mod paper;
 pub mod simulation;
 pub mod training;
 

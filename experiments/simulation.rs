@@ -11,13 +11,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use burn::tensor::{Device, Tensor, TensorData};
-use locdiff::GeoClip;
+use locdiff::{GeoClip, LocationEncoder};
 use locdiff_sphere::LatLon;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
 
-use crate::standard_normal;
+use crate::{read_npy, standard_normal, write_npy};
 
 const SEED: u64 = 5;
 /// Test places.
@@ -47,6 +48,11 @@ pub struct Simulation {
     pub retrieval_within_200: f64,
     /// Length of the noise against that of the embedding.
     pub noise: f64,
+    /// GeoCLIP's whole gallery, some places more than once.
+    pub gallery: Vec<LatLon>,
+    encoder: LocationEncoder,
+    /// Of the noise along each axis; their squares sum to one.
+    strengths: Vec<f64>,
 }
 
 impl Simulation {
@@ -106,7 +112,77 @@ impl Simulation {
             width,
             retrieval_within_200: 100.0 * retrieval,
             noise,
+            gallery: geoclip.gallery,
+            encoder: geoclip.location_encoder,
+            strengths,
         })
+    }
+
+    /// The same, kept in a folder between programs: building it takes a minute or two.
+    pub fn cached(wheel: &Path, folder: &Path, device: &Device) -> Result<Simulation> {
+        let path = |name: &str| folder.join(format!("simulation-{name}"));
+        if !path("about.json").exists() {
+            let built = Simulation::build(wheel, device)?;
+            std::fs::create_dir_all(folder)?;
+            for (name, split) in [("train", &built.train), ("test", &built.test)] {
+                let places: Vec<f32> = split
+                    .places
+                    .iter()
+                    .flat_map(|place| [place.latitude() as f32, place.longitude() as f32])
+                    .collect();
+                let count = split.places.len();
+                write_npy(&path(&format!("{name}-places.npy")), &[count, 2], &places)?;
+                let file = path(&format!("{name}-images.npy"));
+                write_npy(&file, &[count, built.width], &split.conditions)?;
+            }
+            let about = json!({
+                "retrieval_within_200": built.retrieval_within_200,
+                "noise": built.noise,
+                "strengths": built.strengths,
+            });
+            std::fs::write(path("about.json"), about.to_string())?;
+        }
+        let about: Value = serde_json::from_slice(&std::fs::read(path("about.json"))?)?;
+        let split = |name: &str| -> Result<Split> {
+            let numbers = read_npy(&path(&format!("{name}-places.npy")))?;
+            let places = numbers
+                .chunks_exact(2)
+                .map(|row| Ok(LatLon::new(f64::from(row[0]), f64::from(row[1]))?))
+                .collect::<Result<_>>()?;
+            Ok(Split { places, conditions: read_npy(&path(&format!("{name}-images.npy")))? })
+        };
+        let geoclip = GeoClip::import(wheel, device).context("GeoCLIP's wheel")?;
+        let number = |value: &Value| value.as_f64().context("not a number");
+        Ok(Simulation {
+            train: split("train")?,
+            test: split("test")?,
+            width: geoclip.location_encoder.width(),
+            retrieval_within_200: number(&about["retrieval_within_200"])?,
+            noise: number(&about["noise"])?,
+            gallery: geoclip.gallery,
+            encoder: geoclip.location_encoder,
+            strengths: about["strengths"]
+                .as_array()
+                .context("no strengths")?
+                .iter()
+                .map(number)
+                .collect::<Result<_>>()?,
+        })
+    }
+
+    /// Made-up images of other places, by the same rule.
+    pub fn images_of(&self, places: &[LatLon], seed: u64) -> Split {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let noise: Vec<f32> = (0..places.len() * self.width)
+            .map(|k| (standard_normal(&mut rng) * self.strengths[k % self.width]) as f32)
+            .collect();
+        let conditions = noisy(&self.embed(places), &noise, self.noise, self.width);
+        Split { places: places.to_vec(), conditions }
+    }
+
+    /// GeoCLIP's embeddings of places, without noise: what retrieval compares an image with.
+    pub fn embed(&self, places: &[LatLon]) -> Vec<f32> {
+        self.encoder.embed(places).into_data().try_to_vec().unwrap()
     }
 }
 

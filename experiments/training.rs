@@ -27,8 +27,19 @@ pub struct Trained {
     pub diffusion: Diffusion,
     /// Steps that the budget allowed.
     pub steps: usize,
+    /// Processor time that they took.
+    pub seconds: f64,
     /// Mean loss of the last tenth.
     pub last_loss: f64,
+}
+
+/// How long is trained.
+#[derive(Debug, Clone, Copy)]
+pub enum Budget {
+    /// So many seconds of the thread's processor time.
+    Seconds(f64),
+    /// So many batches.
+    Steps(usize),
 }
 
 /// Trains for some seconds of processor time. To be called in a pool of one thread.
@@ -37,6 +48,18 @@ pub fn train(
     data: &Split,
     width: usize,
     seconds: f64,
+    rate: f64,
+    seed: u64,
+) -> Trained {
+    train_for(Budget::Seconds(seconds), config, data, width, rate, seed)
+}
+
+/// Trains for a budget. To be called in a pool of one thread.
+pub fn train_for(
+    budget: Budget,
+    config: DiffusionConfig,
+    data: &Split,
+    width: usize,
     rate: f64,
     seed: u64,
 ) -> Trained {
@@ -58,7 +81,10 @@ pub fn train(
     let began = thread_seconds();
     let mut losses = Vec::new();
     loop {
-        let share = (thread_seconds() - began) / seconds;
+        let share = match budget {
+            Budget::Seconds(seconds) => (thread_seconds() - began) / seconds,
+            Budget::Steps(steps) => losses.len() as f64 / steps as f64,
+        };
         if share >= 1.0 {
             break;
         }
@@ -85,7 +111,7 @@ pub fn train(
     let last_loss = tail.iter().sum::<f64>() / tail.len() as f64;
     let device = Device::flex();
     let diffusion = Diffusion::with_denoiser(config, denoiser.valid(), &device).unwrap();
-    Trained { diffusion, steps: losses.len(), last_loss }
+    Trained { diffusion, steps: losses.len(), seconds: thread_seconds() - began, last_loss }
 }
 
 /// Rows of a split as a tensor.
