@@ -48,7 +48,12 @@ export class App {
     savePng: () => void this.#saving(saveMap),
     saveGeojson: () => void this.#saving(async (_, visit) => saveGeojson(visit)),
     saveReport: () => void this.#saving((globe, visit) => saveReport(globe, visit, this.#parts.settings.version)),
-    retry: () => void this.#ask(this.#current!),
+    retry: () => {
+      // Another model may have been chosen since.
+      this.#current!.model = byId<HTMLSelectElement>("model").value || null;
+      void this.#ask(this.#current!);
+    },
+    backToAnswer: () => this.#endDenoising(),
   };
 
   constructor(parts: Parts) {
@@ -98,6 +103,7 @@ export class App {
     this.#drawing.cancel();
     this.#player.detach();
     document.body.classList.remove("denoising");
+    byId("step").hidden = true;
     this.#current = visit;
     document.body.dataset["state"] = visit.state;
     this.#render();
@@ -174,6 +180,7 @@ export class App {
     const { globe } = this.#parts;
     const { summary, regions } = visit.survey!;
     document.body.classList.remove("denoising");
+    byId("step").hidden = true;
     globe.showDensity({ number: visit.current, top: summary.top_log_density });
     globe.showRegions(regions);
     globe.showConstraints(visit.constraints);
@@ -182,6 +189,12 @@ export class App {
     globe.showGps(visit.answer!.exif);
     // Near enough for the first peak, not so near that the Earth is out of sight.
     if (turn) globe.turnTo(visit.places[0]!, Math.max(900, 2.5 * summary.radius_50_km));
+  }
+
+  #endDenoising(): void {
+    if (this.#current === null || !document.body.classList.contains("denoising")) return;
+    this.#player.stop();
+    this.#stage(this.#current, false);
   }
 
   #clearStage(): void {
@@ -222,10 +235,7 @@ export class App {
     const place = visit?.places[index];
     if (visit === null || place === undefined) return;
     const { globe } = this.#parts;
-    if (document.body.classList.contains("denoising")) {
-      this.#player.stop();
-      this.#stage(visit, false);
-    }
+    this.#endDenoising();
     globe.highlight(index);
     for (const row of document.querySelectorAll<HTMLElement>(".candidate")) {
       if (row.dataset["index"] === String(index)) row.setAttribute("aria-current", "true");
@@ -282,10 +292,7 @@ export class App {
     const visit = this.#current;
     if (visit === null || visit.state !== "answered") return;
     // What is saved is the answer, not a step on the way to it.
-    if (document.body.classList.contains("denoising")) {
-      this.#player.stop();
-      this.#stage(visit, false);
-    }
+    this.#endDenoising();
     try {
       await run(this.#parts.globe, visit);
       this.#say("Saved.");

@@ -1,6 +1,6 @@
 // Land, borders and names: Natural Earth 1:50m, from the package world-atlas, in the page itself.
 
-import type { Feature, FeatureCollection, Geometry, LineString, MultiPolygon, Polygon, Position } from "geojson";
+import type { Feature, FeatureCollection, Geometry, LineString, MultiPolygon, Point, Position } from "geojson";
 import { feature, merge, mesh } from "topojson-client";
 import type { GeometryCollection, Topology } from "topojson-specification";
 import atlasUrl from "world-atlas/countries-50m.json?url";
@@ -33,6 +33,15 @@ export class Basemap {
     this.borders = mesh(atlas, atlas.objects.countries, (a, b) => a !== b);
   }
 
+  /** Where the name of each country is written: the middle of its largest polygon. */
+  labels(): FeatureCollection<Point, { name: string; size: number }> {
+    const features = this.countries.map(({ name, coordinates }): Feature<Point, { name: string; size: number }> => {
+      const [largest] = coordinates.map((rings) => middle(rings[0]!)).sort((a, b) => b.area - a.area);
+      return { type: "Feature", properties: { name, size: largest!.area }, geometry: { type: "Point", coordinates: largest!.at } };
+    });
+    return { type: "FeatureCollection", features };
+  }
+
   static async load(): Promise<Basemap> {
     const response = await fetch(atlasUrl);
     return new Basemap((await response.json()) as Atlas);
@@ -62,6 +71,19 @@ function country(name: string, geometry: Geometry): Country {
   return { name, coordinates, boxes };
 }
 
+/** The centre of gravity of a ring on the plane of longitudes, and its area in square degrees of the equator. */
+function middle(ring: Position[]): { at: Position; area: number } {
+  let [area, x, y] = [0, 0, 0];
+  for (let k = 1; k < ring.length; k++) {
+    const [x1, y1, x2, y2] = [ring[k - 1]![0]!, ring[k - 1]![1]!, ring[k]![0]!, ring[k]![1]!];
+    const part = x1 * y2 - x2 * y1;
+    [area, x, y] = [area + part, x + part * (x1 + x2), y + part * (y1 + y2)];
+  }
+  if (area === 0) return { at: ring[0]!, area: 0 };
+  const latitude = y / (3 * area);
+  return { at: [x / (3 * area), latitude], area: 0.5 * Math.abs(area) * Math.cos((latitude * Math.PI) / 180) };
+}
+
 function isInRing(ring: Position[], x: number, y: number): boolean {
   let inside = false;
   for (let k = 0, before = ring.length - 1; k < ring.length; before = k++) {
@@ -82,5 +104,3 @@ export function graticule(): FeatureCollection<LineString> {
   );
   return { type: "FeatureCollection", features };
 }
-
-export type { Polygon };

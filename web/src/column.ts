@@ -17,6 +17,7 @@ export interface Actions {
   saveGeojson(): void;
   saveReport(): void;
   retry(): void;
+  backToAnswer(): void;
 }
 
 /** More than these aren't listed at first. */
@@ -36,7 +37,7 @@ export function problemColumn(visit: Visit, actions: Actions): HTMLElement {
   const { title, detail, advice } = visit.problem!;
   return h(
     "section",
-    { class: "answer problem", role: "alert" },
+    { class: "answer problem" },
     h("p", { class: "eyebrow" }, "No answer"),
     h("h2", { class: "place" }, title),
     detail !== title && h("p", { class: "detail" }, detail),

@@ -151,7 +151,7 @@ export class Globe {
     for (const marker of this.#markers) marker.remove();
     this.#markers = places.map((place, index) => {
       const label = `Candidate ${index + 1}: ${place.name}, ${noun} ${percent(place.mass)}`;
-      const element = h("button", { type: "button", class: "pin", "aria-label": label, title: label, onclick: () => choose(index) }, String(index + 1));
+      const element = h("button", { type: "button", class: "pin", "aria-label": label, title: label, style: `z-index:${places.length - index}`, onclick: () => choose(index) }, String(index + 1));
       return new maplibre.Marker({ element, opacityWhenCovered: "0" }).setLngLat([place.longitude, place.latitude]).addTo(this.map);
     });
   }

@@ -23,6 +23,8 @@ export function paintOf(theme: Theme): Paint[] {
     { layer: "coast-halo", property: "line-color", value: ground.halo },
     { layer: "coast", property: "line-color", value: ground.coast },
     { layer: "borders", property: "line-color", value: ground.coast },
+    { layer: "names", property: "text-color", value: ground.text },
+    { layer: "names", property: "text-halo-color", value: ground.halo },
     { layer: "constraints", property: "line-color", value: ground.text },
     { layer: "region-halo", property: "line-color", value: ground.halo },
     { layer: "region-90", property: "line-color", value: ground.mark },
@@ -37,6 +39,7 @@ export function globeStyle(
   theme: Theme,
   tiles: { url: string; attribution: string } | null,
 ): StyleSpecification {
+  const ground = GROUND[theme];
   const colour = (layer: string) => paintOf(theme).find((paint) => paint.layer === layer)?.value ?? "#888";
   const geojson = (data: Feature | FeatureCollection | Geometry, tolerance = 0.375): SourceSpecification => ({ type: "geojson", data, tolerance });
   const empty: FeatureCollection = { type: "FeatureCollection", features: [] };
@@ -54,6 +57,7 @@ export function globeStyle(
     coast: geojson(basemap.coast),
     borders: geojson(basemap.borders),
     graticule: geojson(graticule()),
+    names: geojson(basemap.labels()),
     regions: geojson(empty, 0.1),
     constraints: geojson(empty),
     sketch: geojson(empty),
@@ -65,6 +69,27 @@ export function globeStyle(
     line("coast-halo", "coast", { "line-width": 1.7, "line-opacity": 0.4 }),
     line("coast", "coast", { "line-width": 0.8 }),
     line("borders", "borders", { "line-width": 0.6, "line-opacity": 0.55 }),
+    {
+      id: "names",
+      type: "symbol",
+      source: "names",
+      layout: {
+        "text-field": ["get", "name"],
+        // Without a server of glyphs, MapLibre draws them from the page's own font.
+        "text-font": ["Newsreader Variable"],
+        "text-size": ["interpolate", ["linear"], ["zoom"], 1, ["case", [">", ["get", "size"], 250], 13, 10], 6, ["case", [">", ["get", "size"], 250], 24, 16]],
+        "text-letter-spacing": 0.06,
+        "text-max-width": 7,
+        "text-padding": 10,
+        "symbol-sort-key": ["-", 0, ["get", "size"]],
+      },
+      paint: {
+        "text-color": ground.text,
+        "text-halo-color": ground.halo,
+        "text-halo-width": 1,
+        "text-opacity": ["interpolate", ["linear"], ["zoom"], 1, ["case", [">", ["get", "size"], 120], 0.55, 0], 2.6, 0.6, 8, 0.75],
+      },
+    },
     line("constraints", "constraints", { "line-width": 1.6, "line-dasharray": [1, 2], "line-opacity": 0.9 }),
     line("region-halo", "regions", { "line-width": 3.4, "line-opacity": 0.75 }),
     line("region-90", "regions", { "line-width": 1.7, "line-dasharray": [3, 2] }, ["==", ["get", "level"], 0.9]),

@@ -20,6 +20,8 @@ async function start(): Promise<void> {
     Basemap.load(),
     server.settings().catch(() => DEFAULTS),
     server.models().catch((): ModelEntry[] => []),
+    // The map writes with it, and would draw its letters in another font before it is here.
+    document.fonts.load('16px "Newsreader Variable"').catch(() => []),
   ]);
   const tiles = settings.tiles === null ? null : { url: settings.tiles, attribution: settings.tiles_attribution ?? "" };
   const theme = initialTheme();

@@ -4,6 +4,7 @@ import type { Server } from "./api";
 import { playbackBlock, type Actions, type Playback } from "./column";
 import type { Engine } from "./engine";
 import type { Globe } from "./globe";
+import { byId, h } from "./html";
 import type { Visit } from "./visit";
 
 /** So many pictures are enough for the eye, and not much to send. */
@@ -126,8 +127,15 @@ export class Player {
   #label(): void {
     const frame = this.#visit?.frames?.[this.#state.frame];
     const label = document.getElementById("frame-label");
-    if (label !== null && frame !== undefined) label.textContent = `step ${frame.step} of ${frame.of}`;
-    const slider = document.getElementById("frame");
-    if (slider !== null && frame !== undefined) slider.setAttribute("aria-valuetext", `step ${frame.step} of ${frame.of}`);
+    if (frame === undefined) return;
+    const text = `step ${frame.step} of ${frame.of}`;
+    if (label !== null) label.textContent = text;
+    document.getElementById("frame")?.setAttribute("aria-valuetext", text);
+    const bar = byId("step");
+    bar.hidden = !document.body.classList.contains("denoising");
+    if (bar.childElementCount === 0 && this.#actions !== null) {
+      bar.append(h("span"), h("button", { type: "button", class: "quiet", onclick: () => this.#actions?.backToAnswer() }, "Back to the answer"));
+    }
+    bar.firstElementChild!.textContent = `Denoising, ${text}`;
   }
 }
