@@ -1,0 +1,163 @@
+//! Densities under numbers, and what can be asked of them.
+
+use std::collections::BTreeMap;
+
+use locdiff_sphere::{Density, InvalidArea, InvalidCoefficients, InvalidDensity, InvalidPlace};
+use serde_json::{Value, json};
+
+use crate::Tile;
+use crate::records::{AreaRecord, CandidateRecord, DensityRecord, SummaryRecord};
+
+/// Densities that the page has opened.
+#[derive(Debug, Default)]
+pub struct Maps {
+    densities: BTreeMap<u32, Density>,
+    last: u32,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// A text that isn't JSON, or not what was asked for.
+    #[error("not understood: {0}")]
+    Json(#[from] serde_json::Error),
+    /// No density has that number.
+    #[error("there is no density number {0}: it was released, or never opened")]
+    Unknown(u32),
+    /// Coefficients and degree contradict each other.
+    #[error("max_degree {max_degree} does not have {count} coefficients")]
+    Degree {
+        /// The degree as stated.
+        max_degree: usize,
+        /// How many coefficients came with it.
+        count: usize,
+    },
+    /// Coefficients beyond anything that can be integrated.
+    #[error("a coefficient of {0} is too large for a density")]
+    Large(f64),
+    /// Places that aren't.
+    #[error("{latitudes} latitudes, but {longitudes} longitudes")]
+    Lengths {
+        /// Number of latitudes.
+        latitudes: usize,
+        /// Number of longitudes.
+        longitudes: usize,
+    },
+    /// A level that isn't between 0 and 1.
+    #[error("a region of probability {0}: it must be between 0 and 1")]
+    Level(f64),
+    /// Not coefficients.
+    #[error(transparent)]
+    Coefficients(#[from] InvalidCoefficients),
+    /// Not a density.
+    #[error(transparent)]
+    Density(#[from] InvalidDensity),
+    /// Not a place.
+    #[error(transparent)]
+    Place(#[from] InvalidPlace),
+    /// Not an area.
+    #[error(transparent)]
+    Area(#[from] InvalidArea),
+}
+
+impl Maps {
+    /// Takes a density as the server writes it (`{"kind":"exponential"|"points",…}`); its number.
+    pub fn open(&mut self, json: &str) -> Result<u32, Problem> {
+        let record: DensityRecord = serde_json::from_str(json)?;
+        Ok(self.hold(record.density()?))
+    }
+
+    /// The density on a part of the Earth only
+    /// (`{"kind":"circle"|"box"|"polygons",…}`), as another density; its number. Restrict that one
+    /// again for an intersection.
+    pub fn restrict(&mut self, number: u32, json: &str) -> Result<u32, Problem> {
+        let record: AreaRecord = serde_json::from_str(json)?;
+        let restricted = self.density(number)?.restricted_to(record.area()?)?;
+        Ok(self.hold(restricted))
+    }
+
+    /// Forgets a density. Unknown numbers are nothing to forget.
+    pub fn release(&mut self, number: u32) {
+        self.densities.remove(&number);
+    }
+
+    /// The density itself.
+    pub fn density(&self, number: u32) -> Result<&Density, Problem> {
+        self.densities.get(&number).ok_or(Problem::Unknown(number))
+    }
+
+    /// How much of the whole density lies in the areas that it was restricted to; 1 without any.
+    pub fn share(&self, number: u32) -> Result<f64, Problem> {
+        Ok(log_share(self.density(number)?).exp())
+    }
+
+    /// Up to so many candidates, radii and areas, as JSON: what `locdiff predict` prints.
+    pub fn summary(&self, number: u32, candidates: usize) -> Result<String, Problem> {
+        let density = self.density(number)?;
+        let survey = density.survey();
+        let modes = survey.modes();
+        let shown = modes.modes.iter().take(candidates.max(1));
+        let candidates: Vec<CandidateRecord> = shown
+            .map(|mode| CandidateRecord {
+                latitude: mode.place.latitude(),
+                longitude: mode.place.longitude(),
+                mass: mode.mass,
+                radius_km: survey.radius_km(mode.place, 0.5 * mode.mass),
+            })
+            .collect();
+        let best = modes.modes.first().ok_or(InvalidDensity::Nowhere("everywhere"))?.place;
+        let heights = modes.modes.iter().map(|mode| mode.log_density);
+        Ok(serde_json::to_string(&SummaryRecord {
+            candidates,
+            radius_50_km: survey.radius_km(best, 0.5),
+            radius_90_km: survey.radius_km(best, 0.9),
+            area_50_km2: survey.region(0.5).area_km2(),
+            area_90_km2: survey.region(0.9).area_km2(),
+            kernel_km: modes.kernel_km,
+            top_log_density: heights.fold(f64::MIN, f64::max),
+            share: log_share(density).exp(),
+            normaliser_error: density.normaliser_error(),
+        })?)
+    }
+
+    /// The smallest regions that hold these probabilities, as a GeoJSON `FeatureCollection` with
+    /// `kind`, `level` and `area_km2`. A region that is too small for polygons is left out.
+    pub fn regions(&self, number: u32, levels: &[f64]) -> Result<String, Problem> {
+        let survey = self.density(number)?.survey();
+        let mut features = Vec::new();
+        for &level in levels {
+            if !(0.0..=1.0).contains(&level) {
+                return Err(Problem::Level(level));
+            }
+            let region = survey.region(level);
+            if let Some(outline) = region.outline() {
+                let geometry: Value = serde_json::from_str(&outline.to_geojson())?;
+                let area_km2 = region.area_km2().round();
+                let properties = json!({ "kind": "region", "level": level, "area_km2": area_km2 });
+                features.push(
+                    json!({ "type": "Feature", "geometry": geometry, "properties": properties }),
+                );
+            }
+        }
+        Ok(json!({ "type": "FeatureCollection", "features": features }).to_string())
+    }
+
+    /// Log-densities at the middles of a tile's pixels, row by row from the north.
+    pub fn tile(&self, number: u32, tile: Tile) -> Result<Vec<f32>, Problem> {
+        Ok(tile.log_densities(self.density(number)?))
+    }
+
+    fn hold(&mut self, density: Density) -> u32 {
+        self.last += 1;
+        self.densities.insert(self.last, density);
+        self.last
+    }
+}
+
+fn log_share(density: &Density) -> f64 {
+    match density {
+        Density::Restriction(part) => part.log_probability() + log_share(part.whole()),
+        _ => 0.0,
+    }
+}

@@ -1,0 +1,196 @@
+//! What the page is told, against `locdiff-sphere` asked directly.
+
+use locdiff_sphere::{Area, Coefficients, Density, Kernel, LatLon, PointMasses};
+use locdiff_wasm::{Maps, Problem, Tile};
+use serde_json::{Value, json};
+
+fn at(latitude: f64, longitude: f64) -> LatLon {
+    LatLon::new(latitude, longitude).expect("a place")
+}
+
+/// Two peaks of unequal height, one of them beside the antimeridian.
+fn two_peaks() -> Coefficients {
+    let (a, b) = (Coefficients::of(at(-18.0, 178.5), 11), Coefficients::of(at(48.9, 2.4), 11));
+    let sums = a.as_slice().iter().zip(b.as_slice()).map(|(a, b)| 0.6 * a + 0.5 * b);
+    Coefficients::from_vec(sums.collect()).expect("coefficients")
+}
+
+fn exponential_json(coefficients: &Coefficients) -> String {
+    let degree = coefficients.max_degree();
+    json!({ "kind": "exponential", "max_degree": degree, "coefficients": coefficients.as_slice() })
+        .to_string()
+}
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+#[test]
+fn tiles_hold_the_density_itself() {
+    let coefficients = two_peaks();
+    let direct = Density::exponential(&coefficients);
+    let mut maps = Maps::default();
+    let number = maps.open(&exponential_json(&coefficients)).expect("opens");
+    for tile in [
+        Tile { zoom: 0, x: 0, y: 0, size: 64 },
+        Tile { zoom: 3, x: 7, y: 4, size: 32 },
+        Tile { zoom: 14, x: 8301, y: 5635, size: 16 },
+    ] {
+        let values = maps.tile(number, tile).expect("a tile");
+        for row in 0..tile.size {
+            for column in 0..tile.size {
+                let place = at(tile.latitude(row), tile.longitude(column));
+                let value = f64::from(values[(row * tile.size + column) as usize]);
+                let difference = (value - direct.log_density(place)).abs();
+                assert!(difference < 1e-5, "{tile:?} {row},{column}: {difference}");
+            }
+        }
+    }
+}
+
+#[test]
+fn tiles_lie_where_maps_expect_them() {
+    let whole = Tile { zoom: 0, x: 0, y: 0, size: 256 };
+    assert!((whole.latitude(0) - 85.0).abs() < 0.1);
+    assert!((whole.latitude(127) + whole.latitude(128)).abs() < 1e-12);
+    assert!((whole.longitude(0) + 180.0 - 360.0 / 512.0).abs() < 1e-12);
+    // Paris, by the formula of the usual pyramid.
+    let paris = Tile { zoom: 10, x: 518, y: 352, size: 256 };
+    assert!((paris.longitude(128) - 2.3).abs() < 0.2);
+    assert!((paris.latitude(128) - 48.8).abs() < 0.2);
+}
+
+#[test]
+fn restrictions_renormalise_and_intersect() {
+    let coefficients = two_peaks();
+    let mut maps = Maps::default();
+    let whole = maps.open(&exponential_json(&coefficients)).expect("opens");
+    let east = r#"{"kind":"box","south":-60,"west":100,"north":60,"east":-150}"#;
+    let fiji = r#"{"kind":"circle","latitude":-18,"longitude":178.5,"radius_km":300}"#;
+    let in_east = maps.restrict(whole, east).expect("east");
+    let in_both = maps.restrict(in_east, fiji).expect("both");
+
+    let direct = Density::exponential(&coefficients);
+    let survey = direct.survey();
+    let expected = survey.probability_within(at(-18.0, 178.5), 300.0);
+    let share = maps.share(in_both).expect("a share");
+    assert!((share - expected).abs() < 0.01 * expected, "{share} of {expected}");
+    assert!(maps.share(whole).expect("a share") == 1.0);
+
+    let summary = parsed(&maps.summary(in_both, 50).expect("a summary"));
+    let masses: f64 = summary["candidates"]
+        .as_array()
+        .expect("candidates")
+        .iter()
+        .map(|candidate| candidate["mass"].as_f64().expect("a mass"))
+        .sum();
+    assert!((masses - 1.0).abs() < 1e-3, "{masses}");
+    assert!(summary["radius_90_km"].as_f64().expect("a radius") <= 610.0);
+
+    // Outside there is nothing, inside the density is as much larger as the area's share says.
+    let tile = Tile { zoom: 2, x: 3, y: 2, size: 32 };
+    let values = maps.tile(in_both, tile).expect("a tile");
+    let mut inside = 0;
+    for (pixel, value) in values.iter().enumerate() {
+        let (row, column) = (pixel as u32 / 32, pixel as u32 % 32);
+        let place = at(tile.latitude(row), tile.longitude(column));
+        if place.distance_km(at(-18.0, 178.5)) <= 300.0 {
+            inside += 1;
+            let expected = direct.log_density(place) - share.ln();
+            assert!((f64::from(*value) - expected).abs() < 1e-4);
+        } else {
+            assert_eq!(*value, f32::NEG_INFINITY);
+        }
+    }
+    assert!(inside > 0);
+}
+
+#[test]
+fn summaries_are_those_of_the_survey() {
+    let coefficients = two_peaks();
+    let direct = Density::exponential(&coefficients);
+    let survey = direct.survey();
+    let mut maps = Maps::default();
+    let number = maps.open(&exponential_json(&coefficients)).expect("opens");
+    let summary = parsed(&maps.summary(number, 2).expect("a summary"));
+    let modes = survey.modes().modes;
+    let first = &summary["candidates"][0];
+    assert_eq!(summary["candidates"].as_array().expect("candidates").len(), 2);
+    assert_eq!(first["latitude"].as_f64(), Some(modes[0].place.latitude()));
+    assert_eq!(first["mass"].as_f64(), Some(modes[0].mass));
+    assert_eq!(summary["radius_50_km"].as_f64(), Some(survey.radius_km(modes[0].place, 0.5)));
+    assert_eq!(summary["area_90_km2"].as_f64(), Some(survey.region(0.9).area_km2()));
+    assert!(summary["normaliser_error"].as_f64().expect("an error") < 1e-4);
+    assert_eq!(summary["top_log_density"].as_f64(), Some(modes[0].log_density));
+}
+
+#[test]
+fn regions_are_geojson_and_hold_their_level() {
+    let mut maps = Maps::default();
+    let coefficients = two_peaks();
+    let number = maps.open(&exponential_json(&coefficients)).expect("opens");
+    let regions = parsed(&maps.regions(number, &[0.9, 0.5]).expect("regions"));
+    let features = regions["features"].as_array().expect("features");
+    assert_eq!(features.len(), 2);
+    for (feature, level) in features.iter().zip([0.9, 0.5]) {
+        assert_eq!(feature["properties"]["level"], level);
+        let geometry = &feature["geometry"];
+        let polygons = match geometry["type"].as_str() {
+            Some("Polygon") => json!([geometry["coordinates"]]),
+            _ => geometry["coordinates"].clone(),
+        };
+        let area = json!({ "kind": "polygons", "coordinates": polygons }).to_string();
+        let inside = maps.restrict(number, &area).expect("its own region");
+        let share = maps.share(inside).expect("a share");
+        assert!((share - level).abs() < 0.01, "{share} of {level}");
+    }
+    assert!(matches!(maps.regions(number, &[1.5]), Err(Problem::Level(_))));
+}
+
+#[test]
+fn points_are_spread_as_the_program_spreads_them() {
+    let (latitudes, longitudes, masses) =
+        ([38.7, 14.7, -22.9], [-9.1, -17.5, -43.2], [0.5, 0.3, 0.2]);
+    let places = latitudes.iter().zip(longitudes).map(|(a, o)| at(*a, o)).collect();
+    let points = PointMasses::new(places, &masses).expect("masses");
+    let direct = points.spread(Kernel::new(60.0).expect("a width"));
+    let record = json!({ "kind": "points", "kernel_km": 60.0, "latitudes": latitudes,
+        "longitudes": longitudes, "masses": masses });
+    let mut maps = Maps::default();
+    let number = maps.open(&record.to_string()).expect("opens");
+    let tile = Tile { zoom: 7, x: 60, y: 49, size: 32 };
+    let values = maps.tile(number, tile).expect("a tile");
+    for (pixel, value) in values.iter().enumerate() {
+        let (row, column) = (pixel as u32 / 32, pixel as u32 % 32);
+        let place = at(tile.latitude(row), tile.longitude(column));
+        if place.distance_km(at(38.7, -9.1)) < 150.0 {
+            let expected = direct.log_density(place);
+            assert!((f64::from(*value) - expected).abs() < 0.02, "{value} {expected}");
+        }
+    }
+    let share = {
+        let area = r#"{"kind":"box","south":-40,"west":-60,"north":0,"east":-30}"#;
+        let rio = maps.restrict(number, area).expect("Brazil");
+        maps.share(rio).expect("a share")
+    };
+    let brazil = Area::bounding_box(-40.0, -60.0, 0.0, -30.0).expect("a box");
+    assert!((share - direct.survey().probability_in(&brazil)).abs() < 1e-3);
+}
+
+#[test]
+fn problems_have_words() {
+    let mut maps = Maps::default();
+    let words = |problem: Problem| problem.to_string();
+    assert!(words(maps.open("{").unwrap_err()).starts_with("not understood"));
+    let wrong = r#"{"kind":"exponential","max_degree":3,"coefficients":[0,0,0,0]}"#;
+    assert!(words(maps.open(wrong).unwrap_err()).contains("max_degree 3"));
+    let huge = r#"{"kind":"exponential","max_degree":1,"coefficients":[0,1e300,0,0]}"#;
+    assert!(words(maps.open(huge).unwrap_err()).contains("too large"));
+    assert!(words(maps.summary(7, 1).unwrap_err()).contains("number 7"));
+    let flat = r#"{"kind":"exponential","max_degree":1,"coefficients":[0,0,0,0]}"#;
+    let flat = maps.open(flat).expect("opens");
+    let swapped = r#"{"kind":"box","south":10,"west":0,"north":-10,"east":20}"#;
+    assert!(words(maps.restrict(flat, swapped).unwrap_err()).contains("swapped"));
+    maps.release(flat);
+    assert!(matches!(maps.density(flat), Err(Problem::Unknown(_))));
+}
