@@ -8,10 +8,16 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use crate::state::App;
+
+/// How long to listen for one more connection that the system has accepted already, when stopping.
+const LAST_CALL: Duration = Duration::from_millis(20);
+/// And for all of them.
+const LAST_CALLS: Duration = Duration::from_secs(1);
 
 /// Answers connections until `stop` is done; then lets what has begun come to its end. Says whether
 /// everything did in time.
@@ -31,23 +37,7 @@ pub(crate) async fn serve(
         Arc::new(Semaphore::new(settings.max_connections.min(Semaphore::MAX_PERMITS)));
     let graceful = GracefulShutdown::new();
     let mut stop = std::pin::pin!(stop);
-    loop {
-        let permit = tokio::select! {
-            () = &mut stop => break,
-            permit = Arc::clone(&connections).acquire_owned() => permit,
-        };
-        let stream = tokio::select! {
-            () = &mut stop => break,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
-                Err(error) => {
-                    // Usually too many open files: waiting helps, spinning doesn't.
-                    tracing::warn!(%error, "cannot accept connections");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
-                }
-            },
-        };
+    let accept = |stream: TcpStream, permit: Option<OwnedSemaphorePermit>| {
         // Answers are small and complete: there is nothing to wait for.
         let _ = stream.set_nodelay(true);
         let service = TowerToHyperService::new(router.clone());
@@ -62,10 +52,36 @@ pub(crate) async fn serve(
             gauge.decrement(1.0);
             drop(permit);
         });
+    };
+    loop {
+        let permit = tokio::select! {
+            () = &mut stop => break,
+            Ok(permit) = Arc::clone(&connections).acquire_owned() => permit,
+        };
+        let stream = tokio::select! {
+            () = &mut stop => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Usually too many open files: waiting helps, spinning doesn't.
+                    tracing::warn!(%error, "cannot accept connections");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            },
+        };
+        accept(stream, Some(permit));
     }
-    drop(listener);
     app.stopping.store(true, std::sync::atomic::Ordering::Relaxed);
     tracing::info!("stopping: no new connections, finishing what was accepted");
+    // Those that the system has accepted in our name already are answered too.
+    let until = Instant::now() + LAST_CALLS;
+    while Instant::now() < until
+        && let Ok(Ok((stream, _))) = tokio::time::timeout(LAST_CALL, listener.accept()).await
+    {
+        accept(stream, None);
+    }
+    drop(listener);
     let limit = Duration::from_secs(settings.shutdown_timeout_s);
     tokio::time::timeout(limit, graceful.shutdown()).await.is_ok()
 }
