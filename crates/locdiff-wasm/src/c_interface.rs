@@ -34,7 +34,7 @@ fn answered(request: impl FnOnce(&mut Maps) -> Result<(u32, Vec<u8>), Problem>) 
 
 /// Memory of `len` bytes for an input. Give it back with `locdiff_deallocate`.
 #[unsafe(no_mangle)]
-pub extern "C" fn locdiff_allocate(len: usize) -> *mut u8 {
+pub(crate) extern "C" fn locdiff_allocate(len: usize) -> *mut u8 {
     Box::into_raw(vec![0_u8; len].into_boxed_slice()).cast()
 }
 
@@ -43,20 +43,20 @@ pub extern "C" fn locdiff_allocate(len: usize) -> *mut u8 {
 /// # Safety
 /// `memory` must come from `locdiff_allocate(len)` with the same `len`, and be given back once.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn locdiff_deallocate(memory: *mut u8, len: usize) {
+pub(crate) unsafe extern "C" fn locdiff_deallocate(memory: *mut u8, len: usize) {
     // SAFETY: the caller promises that this is the box which `locdiff_allocate` let go of.
     drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(memory, len)) });
 }
 
 /// Where the last call's output begins.
 #[unsafe(no_mangle)]
-pub extern "C" fn locdiff_output() -> *const u8 {
+pub(crate) extern "C" fn locdiff_output() -> *const u8 {
     STATE.with_borrow(|state| state.output.as_ptr())
 }
 
 /// Length of the last call's output in bytes.
 #[unsafe(no_mangle)]
-pub extern "C" fn locdiff_output_len() -> usize {
+pub(crate) extern "C" fn locdiff_output_len() -> usize {
     STATE.with_borrow(|state| state.output.len())
 }
 
@@ -65,7 +65,7 @@ pub extern "C" fn locdiff_output_len() -> usize {
 /// # Safety
 /// `json` must point at `len` readable bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn locdiff_open(json: *const u8, len: usize) -> u32 {
+pub(crate) unsafe extern "C" fn locdiff_open(json: *const u8, len: usize) -> u32 {
     // SAFETY: the caller promises so many readable bytes.
     let json = unsafe { text(json, len) };
     answered(|maps| Ok((maps.open(&json)?, Vec::new())))
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn locdiff_open(json: *const u8, len: usize) -> u32 {
 /// # Safety
 /// `json` must point at `len` readable bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn locdiff_restrict(number: u32, json: *const u8, len: usize) -> u32 {
+pub(crate) unsafe extern "C" fn locdiff_restrict(number: u32, json: *const u8, len: usize) -> u32 {
     // SAFETY: the caller promises so many readable bytes.
     let json = unsafe { text(json, len) };
     answered(|maps| Ok((maps.restrict(number, &json)?, Vec::new())))
@@ -84,25 +84,25 @@ pub unsafe extern "C" fn locdiff_restrict(number: u32, json: *const u8, len: usi
 
 /// Forgets a density.
 #[unsafe(no_mangle)]
-pub extern "C" fn locdiff_release(number: u32) {
+pub(crate) extern "C" fn locdiff_release(number: u32) {
     STATE.with_borrow_mut(|state| state.maps.release(number));
 }
 
 /// Candidates, radii and areas as JSON.
 #[unsafe(no_mangle)]
-pub extern "C" fn locdiff_summary(number: u32, candidates: u32) -> u32 {
+pub(crate) extern "C" fn locdiff_summary(number: u32, candidates: u32) -> u32 {
     answered(|maps| Ok((1, maps.summary(number, candidates as usize)?.into_bytes())))
 }
 
 /// The regions that hold 50 % and 90 %, as GeoJSON.
 #[unsafe(no_mangle)]
-pub extern "C" fn locdiff_regions(number: u32) -> u32 {
+pub(crate) extern "C" fn locdiff_regions(number: u32) -> u32 {
     answered(|maps| Ok((1, maps.regions(number, &[0.9, 0.5])?.into_bytes())))
 }
 
 /// Log-densities of a tile, as little-endian f32, row by row from the north.
 #[unsafe(no_mangle)]
-pub extern "C" fn locdiff_tile(number: u32, zoom: u32, x: u32, y: u32, size: u32) -> u32 {
+pub(crate) extern "C" fn locdiff_tile(number: u32, zoom: u32, x: u32, y: u32, size: u32) -> u32 {
     answered(|maps| {
         let values = maps.tile(number, Tile { zoom, x, y, size })?;
         Ok((1, values.iter().flat_map(|value| value.to_le_bytes()).collect()))
