@@ -95,14 +95,13 @@ function gpsNote(visit: Visit): HTMLElement | null {
 }
 
 function candidates(visit: Visit, noun: string, actions: Actions): HTMLElement {
-  const largest = visit.places[0]!.mass;
   const row = (place: Place, index: number) =>
     h(
       "li",
       {},
       h(
         "button",
-        { type: "button", class: "candidate", "data-index": index, onclick: () => actions.choose(index), style: `--part:${(place.mass / largest).toFixed(4)}` },
+        { type: "button", class: "candidate", "data-index": index, onclick: () => actions.choose(index), style: `--part:${place.mass.toFixed(4)}` },
         h("span", { class: "rank" }, String(index + 1)),
         h("span", { class: "name" }, place.name, place.around !== "" && h("small", {}, place.around)),
         h("span", { class: "numbers" }, h("b", {}, percent(place.mass)), h("small", {}, `± ${km(place.radius_km)}`)),

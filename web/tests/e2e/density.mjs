@@ -65,7 +65,7 @@ export async function comparedWithSums(page, harmonics) {
   });
   const value = (latitude, longitude) => harmonics(latitude, longitude).reduce((sum, y, k) => sum + y * density.coefficients[k], 0);
   let integral = 0;
-  const step = 2;
+  const step = 1;
   for (let latitude = -90 + step / 2; latitude < 90; latitude += step) {
     for (let longitude = -180; longitude < 180; longitude += step) {
       integral += Math.exp(value(latitude, longitude)) * Math.cos((latitude * Math.PI) / 180) * ((step * Math.PI) / 180) ** 2;
