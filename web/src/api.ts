@@ -90,13 +90,13 @@ export class ServerProblem extends Error {
 
 const ADVICE: Record<number, string> = {
   401: "Enter the key of this server below “Settings”, then try again.",
-  408: "The upload was too slow. Try again, or use a smaller picture.",
+  408: "Try again, or use a smaller picture.",
   413: "Use a smaller copy of the picture: scaling it down changes little.",
-  415: "Choose a JPEG, PNG, WebP, TIFF, GIF, BMP or HEIC file.",
-  422: "The picture was read, but no model on this server answers for its kind. Choose another model below “Settings”, or another picture.",
-  429: "The server is busy. Wait a moment, then try again.",
-  503: "The server is shutting down or starting. Wait a moment, then try again.",
-  504: "It took too long. Try again when the server is less busy.",
+  415: "Choose another file below.",
+  422: "Choose another model below “Settings”, or another picture.",
+  429: "Wait a moment, then try again.",
+  503: "Wait a moment, then try again.",
+  504: "Try again when the server is less busy.",
 };
 
 /** What to do about a status, if the server's own text doesn't say. */

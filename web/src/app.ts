@@ -128,7 +128,7 @@ export class App {
       visit.localSha256 = await sha256(visit.file);
       visit.whole = await engine.open(answer.density);
       visit.current = visit.whole;
-      await this.#measure(visit);
+      Object.assign(visit, await this.#measured(visit, visit.whole));
       visit.state = "answered";
     } catch (error) {
       visit.state = "failed";
@@ -146,12 +146,13 @@ export class App {
     }
   }
 
-  async #measure(visit: Visit): Promise<void> {
+  async #measured(visit: Visit, number: number): Promise<Pick<Visit, "survey" | "places">> {
     const { engine, basemap } = this.#parts;
-    visit.survey = await engine.survey(visit.current, NAMED);
-    visit.places = visit.survey.summary.candidates.map((candidate) =>
+    const survey = await engine.survey(number, NAMED);
+    const places = survey.summary.candidates.map((candidate) =>
       named(candidate, visit.answer!.candidates, (latitude, longitude) => basemap.countryAt(latitude, longitude)),
     );
+    return { survey, places };
   }
 
   #render(): void {
@@ -187,8 +188,9 @@ export class App {
     const pins = visit.places.slice(0, PINS).filter((place, index) => index === 0 || place.mass >= 0.001);
     globe.showCandidates(pins, nounOf(visit), (index) => this.#choose(index));
     globe.showGps(visit.answer!.exif);
-    // Near enough for the first peak, not so near that the Earth is out of sight.
-    if (turn) globe.turnTo(visit.places[0]!, Math.max(900, 2.5 * summary.radius_50_km));
+    // Near enough for the first peak, not so near that the Earth is no ball any more.
+    const nearest = visit.constraints.length === 0 ? 3300 : 700;
+    if (turn) globe.turnTo(visit.places[0]!, Math.max(nearest, 2.2 * summary.radius_50_km));
   }
 
   #endDenoising(): void {
@@ -223,7 +225,7 @@ export class App {
       return h(
         "button",
         { type: "button", class: "frame", "data-state": visit.state, "aria-current": visit === this.#current ? "true" : null, "aria-label": `Picture ${index + 1}, ${visit.name}: ${what}`, title: `${visit.name}: ${what}`, onclick: () => this.show(visit) },
-        h("img", { src: visit.url, alt: "" }),
+        thumbnail(visit.url),
         h("span", {}, String(index + 1)),
       );
     });
@@ -268,19 +270,17 @@ export class App {
     if (visit === null || visit.state !== "answered") return;
     const { engine } = this.#parts;
     byId("column").setAttribute("aria-busy", "true");
-    const before = { constraints: visit.constraints, current: visit.current, survey: visit.survey, places: visit.places };
+    const before = visit.current;
     try {
       const number = await engine.restrict(visit.whole, constraints.map(({ area }) => area));
-      Object.assign(visit, { current: number, constraints });
-      await this.#measure(visit);
-      if (before.current !== visit.whole && before.current !== number) void engine.release([before.current]);
+      Object.assign(visit, { ...(await this.#measured(visit, number)), current: number, constraints });
+      if (before !== visit.whole && before !== number) void engine.release([before]);
       if (visit !== this.#current) return;
       this.#render();
       this.#stage(visit, true);
       byId("within").focus({ preventScroll: true });
       this.#announce(visit);
     } catch (error) {
-      Object.assign(visit, before);
       const message = error instanceof Error ? error.message : String(error);
       if (visit === this.#current) byId("within-problem").textContent = `That leaves nothing: ${message}.`;
     } finally {
@@ -328,6 +328,13 @@ export class App {
     byId("live").textContent = message;
     if (visible) toast(message);
   }
+}
+
+/** A small picture, or a dark frame if the browser can't show the file. */
+function thumbnail(url: string): HTMLElement {
+  const image = h("img", { src: url, alt: "" });
+  image.addEventListener("error", () => image.replaceWith(h("i", { class: "unseeable" })));
+  return image;
 }
 
 function words(error: unknown): NonNullable<Visit["problem"]> {

@@ -1,8 +1,9 @@
 // Land, borders and names: Natural Earth 1:50m, from the package world-atlas, in the page itself.
 
-import type { Feature, FeatureCollection, Geometry, LineString, MultiPolygon, Point, Position } from "geojson";
+import type { Feature, FeatureCollection, Geometry, LineString, MultiLineString, MultiPolygon, Point, Position } from "geojson";
 import { feature, merge, mesh } from "topojson-client";
 import type { GeometryCollection, Topology } from "topojson-specification";
+import { unwrapped, unwrappedPolygon } from "./rings";
 import atlasUrl from "world-atlas/countries-50m.json?url";
 
 export interface Country {
@@ -28,9 +29,11 @@ export class Basemap {
       .filter((found) => found.coordinates.length > 0)
       .sort((a, b) => a.name.localeCompare(b.name, "en"));
     const geometries = atlas.objects.countries.geometries as never;
-    this.land = { type: "Feature", properties: {}, geometry: merge(atlas, geometries) };
-    this.coast = mesh(atlas, atlas.objects.countries, (a, b) => a === b);
-    this.borders = mesh(atlas, atlas.objects.countries, (a, b) => a !== b);
+    const land = merge(atlas, geometries).coordinates.map(unwrappedPolygon).filter((rings) => rings.length > 0);
+    this.land = { type: "Feature", properties: {}, geometry: { type: "MultiPolygon", coordinates: land } };
+    const lines = (is: (a: object, b: object) => boolean): MultiLineString => ({ type: "MultiLineString", coordinates: mesh(atlas, atlas.objects.countries, is).coordinates.map(unwrapped).filter((line) => line.some((point) => Math.abs(point[1]!) < 89.9)) });
+    this.coast = lines((a, b) => a === b);
+    this.borders = lines((a, b) => a !== b);
   }
 
   /** Where the name of each country is written: the middle of its largest polygon. */
@@ -51,8 +54,9 @@ export class Basemap {
     for (const { name, coordinates, boxes } of this.countries) {
       const inside = coordinates.some((rings, k) => {
         const [west, south, east, north] = boxes[k]!;
-        if (longitude < west || longitude > east || latitude < south || latitude > north) return false;
-        return rings.filter((ring) => isInRing(ring, longitude, latitude)).length % 2 === 1;
+        if (latitude < south || latitude > north) return false;
+        const turned = [-360, 0, 360].map((turn) => longitude + turn).filter((x) => west <= x && x <= east);
+        return turned.some((x) => rings.filter((ring) => isInRing(ring, x, latitude)).length % 2 === 1);
       });
       if (inside) return name;
     }
@@ -61,8 +65,8 @@ export class Basemap {
 }
 
 function country(name: string, geometry: Geometry): Country {
-  const coordinates =
-    geometry.type === "MultiPolygon" ? geometry.coordinates : geometry.type === "Polygon" ? [geometry.coordinates] : [];
+  const polygons = geometry.type === "MultiPolygon" ? geometry.coordinates : geometry.type === "Polygon" ? [geometry.coordinates] : [];
+  const coordinates = polygons.map(unwrappedPolygon).filter((rings) => rings.length > 0);
   const boxes = coordinates.map((rings): [number, number, number, number] => {
     const longitudes = rings[0]!.map((point) => point[0]!);
     const latitudes = rings[0]!.map((point) => point[1]!);

@@ -3,6 +3,7 @@
 import type { Position } from "geojson";
 import type { Country } from "./basemap";
 import { coordinates, km } from "./format";
+import { unwrapped } from "./rings";
 
 /** An area as crates/locdiff-wasm reads it. Polygons are those of a GeoJSON MultiPolygon. */
 export type AreaRecord =
@@ -116,17 +117,6 @@ function parseCountry(text: string, countries: readonly Country[]): Parsed {
     return { problem: `“${text}” may be ${names}: say which.` };
   }
   return { problem: `There is no country “${text}” on this map. ${HOW}` };
-}
-
-/** A ring of clicks, each the short way from the one before, so that it may cross the antimeridian. */
-export function unwrapped(points: readonly Position[]): Position[] {
-  const ring: Position[] = [];
-  for (const point of points) {
-    const [longitude, latitude] = [point[0]!, point[1]!];
-    const before = ring.at(-1)?.[0] ?? longitude;
-    ring.push([longitude - 360 * Math.round((longitude - before) / 360), latitude]);
-  }
-  return ring;
 }
 
 export function drawnRegion(points: readonly Position[], number: number): Parsed {

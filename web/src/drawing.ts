@@ -4,7 +4,7 @@ import type { Position } from "geojson";
 import type { MapMouseEvent } from "maplibre-gl";
 import type { Globe } from "./globe";
 import { h } from "./html";
-import { unwrapped } from "./constraints";
+import { unwrapped } from "./rings";
 
 export class Drawing {
   readonly #globe: Globe;

@@ -11,7 +11,7 @@ import type { Place } from "./names";
 import { areaLines, borderLines } from "./outlines";
 import { percent } from "./format";
 import { h } from "./html";
-import { DENSITY, globeStyle, paintOf } from "./globe_style";
+import { DENSITY, globeStyle, paintOf, sky } from "./globe_style";
 import type { Regions } from "./wasm";
 
 const TILE = 512;
@@ -63,7 +63,7 @@ export class Globe {
     });
     this.map.touchZoomRotate.disableRotation();
     this.map.keyboard.disableRotation();
-    this.map.addControl(new maplibre.NavigationControl({ showCompass: false, visualizePitch: false }), "top-left");
+    this.map.addControl(new maplibre.NavigationControl({ showCompass: false, visualizePitch: false }), "bottom-right");
     if (tiles !== null && tiles.attribution !== "") {
       this.map.addControl(new maplibre.AttributionControl({ compact: true }), "bottom-right");
     }
@@ -86,6 +86,7 @@ export class Globe {
     for (const { layer, property, value } of paintOf(theme)) {
       if (this.map.getLayer(layer)) this.map.setPaintProperty(layer, property, value);
     }
+    this.map.setSky(sky(theme));
     if (this.#shown) this.showDensity(this.#shown, this.#quick);
   }
 

@@ -1,7 +1,7 @@
 // The map's style: what lies over what, and in which colours. The order is that of crates/locdiff-map.
 
 import type { Feature, FeatureCollection, Geometry } from "geojson";
-import type { LayerSpecification, SourceSpecification, StyleSpecification } from "maplibre-gl";
+import type { LayerSpecification, SkySpecification, SourceSpecification, StyleSpecification } from "maplibre-gl";
 import { graticule, type Basemap } from "./basemap";
 import { GROUND, type Theme } from "./colours";
 
@@ -32,6 +32,12 @@ export function paintOf(theme: Theme): Paint[] {
     { layer: "sketch-line", property: "line-color", value: ground.text },
     { layer: "sketch-corners", property: "circle-color", value: ground.text },
   ];
+}
+
+/** A thin air around the ball, until one is too near to see it. */
+export function sky(theme: Theme): SkySpecification {
+  const blend = theme === "dark" ? 0.75 : 0.35;
+  return { "atmosphere-blend": ["interpolate", ["linear"], ["zoom"], 0, blend, 4, blend, 6, 0] };
 }
 
 export function globeStyle(
@@ -65,14 +71,12 @@ export function globeStyle(
   const layers: LayerSpecification[] = [
     { id: "sea", type: "background", paint: { "background-color": colour("sea") } },
     { id: "land", type: "fill", source: "land", paint: { "fill-color": colour("land"), "fill-antialias": false } },
-    line("graticule", "graticule", { "line-width": 1 }),
-    line("coast-halo", "coast", { "line-width": 1.7, "line-opacity": 0.4 }),
-    line("coast", "coast", { "line-width": 0.8 }),
-    line("borders", "borders", { "line-width": 0.6, "line-opacity": 0.55 }),
     {
       id: "names",
       type: "symbol",
       source: "names",
+      // Small countries are named only from near by.
+      filter: [">", ["get", "size"], ["step", ["zoom"], 60, 2.4, 25, 3, 8, 4, 1, 5, 0]],
       layout: {
         "text-field": ["get", "name"],
         // Without a server of glyphs, MapLibre draws them from the page's own font.
@@ -87,9 +91,13 @@ export function globeStyle(
         "text-color": ground.text,
         "text-halo-color": ground.halo,
         "text-halo-width": 1,
-        "text-opacity": ["interpolate", ["linear"], ["zoom"], 1, ["case", [">", ["get", "size"], 120], 0.55, 0], 2.6, 0.6, 8, 0.75],
+        "text-opacity": 0.62,
       },
     },
+    line("graticule", "graticule", { "line-width": 1 }),
+    line("coast-halo", "coast", { "line-width": 1.7, "line-opacity": 0.4 }),
+    line("coast", "coast", { "line-width": 0.8 }),
+    line("borders", "borders", { "line-width": 0.6, "line-opacity": 0.55 }),
     line("constraints", "constraints", { "line-width": 1.6, "line-dasharray": [1, 2], "line-opacity": 0.9 }),
     line("region-halo", "regions", { "line-width": 3.4, "line-opacity": 0.75 }),
     line("region-90", "regions", { "line-width": 1.7, "line-dasharray": [3, 2] }, ["==", ["get", "level"], 0.9]),
@@ -102,5 +110,5 @@ export function globeStyle(
     const opacity = ["interpolate", ["linear"], ["zoom"], 5, 0, 7, 1];
     layers.splice(2, 0, { id: "tiles", type: "raster", source: "tiles", minzoom: 5, paint: { "raster-opacity": opacity } } as LayerSpecification);
   }
-  return { version: 8, projection: { type: "globe" }, sources, layers };
+  return { version: 8, projection: { type: "globe" }, sky: sky(theme), sources, layers };
 }

@@ -1,7 +1,10 @@
 import { describe, expect, test } from "vitest";
 import type { Country } from "../src/basemap";
-import { drawnRegion, parseConstraint, unwrapped } from "../src/constraints";
+import { readFileSync } from "node:fs";
+import { Basemap } from "../src/basemap";
+import { drawnRegion, parseConstraint } from "../src/constraints";
 import { areaLines, borderLines } from "../src/outlines";
+import { unwrapped } from "../src/rings";
 
 const square = [[[[0, 0], [1, 0], [1, 1], [0, 0]]]];
 const country = (name: string): Country => ({ name, coordinates: square, boxes: [[0, 0, 1, 1]] });
@@ -60,5 +63,39 @@ describe("lines", () => {
       const cosine = Math.sin(60 * radians) * Math.sin(latitude * radians) + Math.cos(60 * radians) * Math.cos(latitude * radians) * Math.cos((longitude - 179) * radians);
       expect(6371.0088 * Math.acos(cosine)).toBeCloseTo(500, 3);
     }
+  });
+});
+
+describe("Natural Earth", () => {
+  const basemap = new Basemap(JSON.parse(readFileSync(new URL("../node_modules/world-atlas/countries-50m.json", import.meta.url), "utf8")));
+  const rings = basemap.countries.flatMap(({ coordinates }) => coordinates).flat();
+
+  test("no ring jumps over the antimeridian, each is closed and at most once round", () => {
+    for (const ring of [...rings, ...basemap.land.geometry.coordinates.flat()]) {
+      const longitudes = ring.map((point) => point[0]!);
+      const steps = longitudes.slice(1).map((longitude, k) => Math.abs(longitude - longitudes[k]!));
+      const alongPole = (k: number) => Math.abs(ring[k]![1]!) === 90 && Math.abs(ring[k + 1]![1]!) === 90;
+      expect(steps.every((step, k) => step < 180 || alongPole(k))).toBe(true);
+      expect(ring[0]).toEqual(ring.at(-1));
+      expect(Math.max(...longitudes) - Math.min(...longitudes)).toBeLessThanOrEqual(360);
+      expect(Math.max(...longitudes.map(Math.abs))).toBeLessThanOrEqual(540);
+    }
+  });
+
+  test("places are in their countries, also beyond the antimeridian and at the pole", () => {
+    const places: [number, number, string | null][] = [
+      [-19, 46.6, "Madagascar"],
+      [67, -175, "Russia"],
+      [60, 100, "Russia"],
+      [60, -100, "Canada"],
+      [-85, 20, "Antarctica"],
+      [-85, -170, "Antarctica"],
+      [-16.8, -179.9, "Fiji"],
+      [-16.6, 179.2, "Fiji"],
+      [41.9, 12.8, "Italy"],
+      [-29.5, 28.2, "Lesotho"],
+      [0, -30, null],
+    ];
+    for (const [latitude, longitude, name] of places) expect([latitude, longitude, basemap.countryAt(latitude, longitude)]).toEqual([latitude, longitude, name]);
   });
 });

@@ -77,7 +77,7 @@ export function reportOf(parts: ReportParts): string {
 <p class="notice">${escaped(limits[0]!)}</p>
 
 <h2>The picture</h2>
-${parts.picture === null ? "" : `<figure><img src="${escaped(parts.picture)}" alt="The picture that was located" style="max-height:26rem;width:auto">${parts.pictureNote === "" ? "" : `<figcaption>${escaped(parts.pictureNote)}</figcaption>`}</figure>`}
+${parts.picture === null ? "" : `<figure><img src="${escaped(parts.picture)}" alt="The picture that was located" style="max-height:20rem;width:auto">${parts.pictureNote === "" ? "" : `<figcaption>${escaped(parts.pictureNote)}</figcaption>`}</figure>`}
 <dl>
 ${entry("File", visit.name)}
 ${entry("Size", `${image.width} × ${image.height} pixels, ${bytes(image.bytes)} (${image.bytes} bytes)`)}
