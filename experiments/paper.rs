@@ -240,8 +240,9 @@ pub fn cells(numbers: &[f64]) -> String {
 /// The head of a table by radius, with columns before and after.
 pub fn table_head(before: &str, after: &str) -> String {
     let radii: Vec<String> = ACCURACY_RADII_KM.iter().map(|km| format!("≤ {km} km, %")).collect();
-    let titles: Vec<&str> = [before, &radii.join(" | "), after].to_vec();
-    let titles: Vec<&str> = titles.into_iter().filter(|title| !title.is_empty()).collect();
+    let radii = radii.join(" | ");
+    let titles: Vec<&str> =
+        [before, &radii, after].into_iter().filter(|title| !title.is_empty()).collect();
     let head = format!("| {} |", titles.join(" | "));
     let rule = "|---".repeat(head.matches('|').count() - 1);
     format!("{head}\n{rule}|")
@@ -278,6 +279,8 @@ pub fn ours(max_degree: usize, condition: usize, bottleneck: Option<usize>) -> D
     }
 }
 
+/// Batches that every variant sees: what an hour of a shared core allows for all of them.
+pub const STEPS: usize = 300;
 /// Highest learning rates: `experiments/baselines` found them best of three for either objective.
 pub const RATE_PUBLISHED: f64 = 5e-4;
 /// See [`RATE_PUBLISHED`].
