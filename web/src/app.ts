@@ -27,6 +27,8 @@ interface Parts {
 
 /** So many named places come with an answer, to be matched with those under constraints. */
 const NAMED = 50;
+/** So many are listed under constraints; each costs a moment. */
+const LISTED_WITHIN = 12;
 /** So many have a pin on the map. */
 const PINS = 9;
 
@@ -130,6 +132,7 @@ export class App {
       visit.current = visit.whole;
       Object.assign(visit, await this.#measured(visit, visit.whole));
       visit.state = "answered";
+      void this.#outline(visit).catch((error: unknown) => this.#say(words(error).detail, true));
     } catch (error) {
       visit.state = "failed";
       visit.problem = words(error);
@@ -146,13 +149,24 @@ export class App {
     }
   }
 
-  async #measured(visit: Visit, number: number): Promise<Pick<Visit, "survey" | "places">> {
+  /** What is said of a density. Of the whole one the server has said it already: the same numbers, by the same library. */
+  async #measured(visit: Visit, number: number): Promise<Pick<Visit, "summary" | "places">> {
     const { engine, basemap } = this.#parts;
-    const survey = await engine.survey(number, NAMED);
-    const places = survey.summary.candidates.map((candidate) =>
-      named(candidate, visit.answer!.candidates, (latitude, longitude) => basemap.countryAt(latitude, longitude)),
-    );
-    return { survey, places };
+    const answer = visit.answer!;
+    const summary = number === visit.whole ? { ...answer, ...(await engine.scale(number)) } : await engine.summary(number, LISTED_WITHIN);
+    const countryAt = (latitude: number, longitude: number) => basemap.countryAt(latitude, longitude);
+    const places = summary.candidates.map((candidate) => named(candidate, answer.candidates, countryAt));
+    return { summary, places };
+  }
+
+  /** Lines of regions take longest: they are drawn when they are there. */
+  async #outline(visit: Visit): Promise<void> {
+    const number = visit.current;
+    const regions = await this.#parts.engine.regions(number);
+    if (visit.current !== number) return;
+    visit.regions = regions;
+    const denoising = document.body.classList.contains("denoising");
+    if (visit === this.#current && visit.state === "answered" && !denoising) this.#parts.globe.showRegions(regions);
   }
 
   #render(): void {
@@ -179,17 +193,17 @@ export class App {
   /** The answer on the map. */
   #stage(visit: Visit, turn: boolean): void {
     const { globe } = this.#parts;
-    const { summary, regions } = visit.survey!;
+    const summary = visit.summary!;
     document.body.classList.remove("denoising");
     byId("step").hidden = true;
     globe.showDensity({ number: visit.current, top: summary.top_log_density });
-    globe.showRegions(regions);
+    globe.showRegions(visit.regions);
     globe.showConstraints(visit.constraints);
     const pins = visit.places.slice(0, PINS).filter((place, index) => index === 0 || place.mass >= 0.001);
     globe.showCandidates(pins, nounOf(visit), (index) => this.#choose(index));
     globe.showGps(visit.answer!.exif);
     // Near enough for the first peak, not so near that the Earth is no ball any more.
-    const nearest = visit.constraints.length === 0 ? 3300 : 700;
+    const nearest = (visit.constraints.length === 0 ? 3300 : 900) * globe.scale;
     if (turn) globe.turnTo(visit.places[0]!, Math.max(nearest, 2.2 * summary.radius_50_km));
   }
 
@@ -270,11 +284,13 @@ export class App {
     if (visit === null || visit.state !== "answered") return;
     const { engine } = this.#parts;
     byId("column").setAttribute("aria-busy", "true");
+    this.#say("Computing the answer within the constraint.");
     const before = visit.current;
     try {
       const number = await engine.restrict(visit.whole, constraints.map(({ area }) => area));
-      Object.assign(visit, { ...(await this.#measured(visit, number)), current: number, constraints });
+      Object.assign(visit, { ...(await this.#measured(visit, number)), current: number, constraints, regions: null });
       if (before !== visit.whole && before !== number) void engine.release([before]);
+      void this.#outline(visit).catch((error: unknown) => this.#say(words(error).detail, true));
       if (visit !== this.#current) return;
       this.#render();
       this.#stage(visit, true);
@@ -294,6 +310,7 @@ export class App {
     // What is saved is the answer, not a step on the way to it.
     this.#endDenoising();
     try {
+      if (visit.regions === null) await this.#outline(visit);
       await run(this.#parts.globe, visit);
       this.#say("Saved.");
     } catch (error) {
@@ -317,7 +334,7 @@ export class App {
   #announce(visit: Visit): void {
     if (visit.state === "failed") return this.#say(`No answer: ${visit.problem!.title}. ${visit.problem!.detail}`);
     const best = visit.places[0]!;
-    const { summary } = visit.survey!;
+    const summary = visit.summary!;
     const count = visit.places.filter((place) => place.mass >= 0.001).length;
     const within = visit.constraints.length === 0 ? "" : ` Within ${visit.constraints.map(({ label }) => label).join(" and ")}.`;
     const where = [best.name, best.around].filter((part) => part !== "").join(", ");

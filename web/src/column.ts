@@ -56,7 +56,7 @@ export interface Playback {
 
 export function answerColumn(visit: Visit, theme: Theme, countries: readonly string[], actions: Actions): HTMLElement {
   const best = visit.places[0]!;
-  const { summary } = visit.survey!;
+  const summary = visit.summary!;
   const { model } = visit.answer!;
   const noun = nounOf(visit);
   const head = h(
@@ -125,7 +125,7 @@ function candidates(visit: Visit, noun: string, actions: Actions): HTMLElement {
 }
 
 function legend(visit: Visit, theme: Theme): HTMLElement {
-  const { summary } = visit.survey!;
+  const summary = visit.summary!;
   const stops = Array.from({ length: 25 }, (_, k) => {
     const [red, green, blue, alpha] = densityColour(theme, k / 24);
     return `rgba(${red},${green},${blue},${alpha.toFixed(3)}) ${((100 * k) / 24).toFixed(1)}%`;
@@ -166,7 +166,7 @@ function constraints(visit: Visit, countries: readonly string[], noun: string, a
   const chips = visit.constraints.map(({ label }, index) =>
     h("li", {}, h("button", { type: "button", class: "chip", "aria-label": `Remove the constraint ${label}`, onclick: () => actions.unconstrain(index) }, label, h("span", { "aria-hidden": "true" }, " ×"))),
   );
-  const kept = visit.constraints.length > 0 && h("p", { class: "kept", id: "kept" }, `This keeps ${percent(visit.survey!.summary.share)} of the first answer; all numbers are renormalised to it.`);
+  const kept = visit.constraints.length > 0 && h("p", { class: "kept", id: "kept" }, `This keeps ${percent(visit.summary!.share)} of the first answer; all numbers are renormalised to it.`);
   return h(
     "section",
     { class: "block", "aria-labelledby": "within-title" },

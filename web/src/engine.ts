@@ -3,9 +3,8 @@
 import type { DensityRecord } from "./api";
 import type { Theme } from "./colours";
 import type { AreaRecord } from "./constraints";
-import type { Reply, Request, Survey } from "./engine.worker";
-
-export type { Survey };
+import type { Reply, Request } from "./engine.worker";
+import type { Regions, Scale, Summary } from "./wasm";
 
 interface Waiting {
   resolve(value: unknown): void;
@@ -41,8 +40,16 @@ export class Engine {
     return this.#ask({ kind: "restrict", number, areas }) as Promise<number>;
   }
 
-  survey(number: number, candidates: number): Promise<Survey> {
-    return this.#ask({ kind: "survey", number, candidates }) as Promise<Survey>;
+  summary(number: number, candidates: number): Promise<Summary> {
+    return this.#ask({ kind: "summary", number, candidates }) as Promise<Summary>;
+  }
+
+  scale(number: number): Promise<Scale> {
+    return this.#ask({ kind: "scale", number }) as Promise<Scale>;
+  }
+
+  regions(number: number): Promise<Regions> {
+    return this.#ask({ kind: "regions", number }) as Promise<Regions>;
   }
 
   top(number: number): Promise<number> {

@@ -3,21 +3,18 @@
 import { paint, type Theme } from "./colours";
 import type { AreaRecord } from "./constraints";
 import type { DensityRecord } from "./api";
-import { Maps, type Regions, type Summary } from "./wasm";
+import { Maps } from "./wasm";
 
 export type Request =
   | { kind: "open"; density: DensityRecord }
   | { kind: "restrict"; number: number; areas: AreaRecord[] }
-  | { kind: "survey"; number: number; candidates: number }
+  | { kind: "summary"; number: number; candidates: number }
+  | { kind: "scale"; number: number }
+  | { kind: "regions"; number: number }
   | { kind: "top"; number: number }
   | { kind: "release"; numbers: number[] }
   | { kind: "values"; number: number; zoom: number; x: number; y: number; size: number }
   | { kind: "tile"; number: number; zoom: number; x: number; y: number; size: number; top: number; theme: Theme };
-
-export interface Survey {
-  summary: Summary;
-  regions: Regions;
-}
 
 export type Reply = { id: number; value: unknown } | { id: number; error: string };
 
@@ -44,11 +41,12 @@ async function answer(request: Request): Promise<{ value: unknown; transfer: Tra
       }
       return { value: number, transfer: [] };
     }
-    case "survey": {
-      const summary = engine.summary(request.number, request.candidates);
-      const survey: Survey = { summary, regions: engine.regions(request.number) };
-      return { value: survey, transfer: [] };
-    }
+    case "summary":
+      return { value: engine.summary(request.number, request.candidates), transfer: [] };
+    case "scale":
+      return { value: engine.scale(request.number), transfer: [] };
+    case "regions":
+      return { value: engine.regions(request.number), transfer: [] };
     case "top":
       // A coarse look at the whole Earth: for pictures that come by quickly.
       return { value: engine.tile(request.number, 0, 0, 0, 128).reduce((a, b) => Math.max(a, b)), transfer: [] };

@@ -1,5 +1,8 @@
 // Numbers as people read them. Two digits are as many as a prediction deserves.
 
+/** Between a number and its unit no line is broken. */
+const GAP = "\u00a0";
+
 function significant(value: number, digits: number): string {
   if (value === 0) return "0";
   const rounded = Number(value.toPrecision(digits));
@@ -8,20 +11,20 @@ function significant(value: number, digits: number): string {
 }
 
 export function km(value: number): string {
-  return `${significant(value, 2)} km`;
+  return `${significant(value, 2)}${GAP}km`;
 }
 
 export function km2(value: number): string {
-  if (value >= 1e6) return `${significant(value / 1e6, 2)} million km²`;
-  return `${significant(value, 2)} km²`;
+  if (value >= 1e6) return `${significant(value / 1e6, 2)}${GAP}million${GAP}km²`;
+  return `${significant(value, 2)}${GAP}km²`;
 }
 
 /** 80 %, 2.4 %, < 0.1 %: never more certain than it is. */
 export function percent(mass: number): string {
   const value = 100 * mass;
-  if (value < 0.1) return "< 0.1 %";
-  if (value > 99.5 && value < 100 - 1e-9) return "> 99 %";
-  return `${value < 10 ? significant(value, 2) : value.toFixed(0)} %`;
+  if (value < 0.1) return `<${GAP}0.1${GAP}%`;
+  if (value > 99.5 && value < 100 - 1e-9) return `>${GAP}99${GAP}%`;
+  return `${value < 10 ? significant(value, 2) : value.toFixed(0)}${GAP}%`;
 }
 
 export function coordinates(latitude: number, longitude: number, decimals = 2): string {

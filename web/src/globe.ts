@@ -152,8 +152,8 @@ export class Globe {
     for (const marker of this.#markers) marker.remove();
     this.#markers = places.map((place, index) => {
       const label = `Candidate ${index + 1}: ${place.name}, ${noun} ${percent(place.mass)}`;
-      const element = h("button", { type: "button", class: "pin", "aria-label": label, title: label, style: `z-index:${places.length - index}`, onclick: () => choose(index) }, String(index + 1));
-      return new maplibre.Marker({ element, opacityWhenCovered: "0" }).setLngLat([place.longitude, place.latitude]).addTo(this.map);
+      const element = h("button", { type: "button", class: "pin", "aria-label": label, title: label, style: `z-index:${places.length - index}`, onclick: () => choose(index) }, h("span", {}, String(index + 1)));
+      return new maplibre.Marker({ element, anchor: "bottom", opacityWhenCovered: "0" }).setLngLat([place.longitude, place.latitude]).addTo(this.map);
     });
   }
 
@@ -167,6 +167,11 @@ export class Globe {
 
   highlight(index: number | null): void {
     this.#markers.forEach((marker, k) => marker.getElement().classList.toggle("chosen", k === index));
+  }
+
+  /** How large the stage is, 1 being a desktop's: what must not be too small to see is scaled by it. */
+  get scale(): number {
+    return Math.min(1, Math.max(0.5, Math.min(this.#stage.clientWidth, this.#stage.clientHeight) / 900));
   }
 
   /** Turns the Earth until a place is in the middle, as near as a circle around it allows. */

@@ -22,6 +22,8 @@ export function distanceKm(a: { latitude: number; longitude: number }, b: { lati
 
 /** A candidate closer than this to a named one is the same, however sharp its peak. */
 const SAME_KM = 5;
+/** However wide a peak is, a name from farther away says nothing about its top. */
+const FARTHEST_KM = 150;
 
 export function named(
   candidate: Candidate,
@@ -29,15 +31,14 @@ export function named(
   countryAt: (latitude: number, longitude: number) => string | null,
 ): Place {
   let nearest: NamedCandidate | null = null;
-  let least = Math.max(candidate.radius_km, SAME_KM);
+  let least = Math.min(Math.max(candidate.radius_km, SAME_KM), FARTHEST_KM);
   for (const other of known) {
     const distance = distanceKm(candidate, other);
     if (distance <= least) [nearest, least] = [other, distance];
   }
   const country = countryAt(candidate.latitude, candidate.longitude);
   // A peak that a border cut off may lie on the other side of it than the named one.
-  const sameCountry = nearest?.country === null || country === null || least <= SAME_KM || similar(nearest?.country, country);
-  if (nearest !== null && sameCountry) {
+  if (nearest !== null && (least <= SAME_KM || country === null || similar(nearest.country, country))) {
     const parts = [nearest.town, nearest.district, nearest.country].filter((part): part is string => part !== null);
     const [name, ...around] = parts.length > 0 ? parts : ["At sea"];
     return { ...candidate, name: name!, around: around.join(", "), country: nearest.country };
@@ -48,8 +49,8 @@ export function named(
 }
 
 /** Two sources name one country differently: “Dem. Rep. Congo”, “Democratic Republic of the Congo”. */
-function similar(a: string | null | undefined, b: string): boolean {
-  if (a === null || a === undefined) return true;
+function similar(a: string | null, b: string): boolean {
+  if (a === null) return false;
   const words = (text: string) => text.toLowerCase().split(/[^\p{L}]+/u).filter((word) => word.length > 2);
   const others = words(b);
   return words(a).some((word) => others.some((other) => word.startsWith(other) || other.startsWith(word)));

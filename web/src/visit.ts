@@ -2,8 +2,8 @@
 
 import type { Answer } from "./api";
 import type { Constraint } from "./constraints";
-import type { Survey } from "./engine";
 import type { Place } from "./names";
+import type { Regions, Summary } from "./wasm";
 
 export interface Visit {
   id: number;
@@ -23,7 +23,9 @@ export interface Visit {
   /** Numbers of densities in the engine: of the whole Earth, and under the constraints. */
   whole: number;
   current: number;
-  survey: Survey | null;
+  summary: Summary | null;
+  /** Comes a little later than the rest. */
+  regions: Regions | null;
   places: Place[];
   frames: { step: number; of: number; number: number; top: number }[] | null;
 }
@@ -45,7 +47,8 @@ export function newVisit(file: Blob, name: string, model: string | null): Visit 
     constraints: [],
     whole: 0,
     current: 0,
-    survey: null,
+    summary: null,
+    regions: null,
     places: [],
     frames: null,
   };

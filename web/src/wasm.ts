@@ -14,20 +14,25 @@ interface Exports {
   locdiff_restrict(number: number, json: number, length: number): number;
   locdiff_release(number: number): void;
   locdiff_summary(number: number, candidates: number): number;
+  locdiff_scale(number: number): number;
   locdiff_regions(number: number): number;
   locdiff_tile(number: number, zoom: number, x: number, y: number, size: number): number;
 }
 
-export interface Summary {
+/** What it takes to draw a density. */
+export interface Scale {
+  top_log_density: number;
+  share: number;
+  normaliser_error: number;
+}
+
+export interface Summary extends Scale {
   candidates: Candidate[];
   radius_50_km: number;
   radius_90_km: number;
   area_50_km2: number;
   area_90_km2: number;
   kernel_km: number | null;
-  top_log_density: number;
-  share: number;
-  normaliser_error: number;
 }
 
 export type Regions = FeatureCollection<Polygon | MultiPolygon, { kind: "region"; level: number; area_km2: number }>;
@@ -62,6 +67,11 @@ export class Maps {
   summary(number: number, candidates: number): Summary {
     this.#checked(this.#exports.locdiff_summary(number, candidates));
     return JSON.parse(this.#text()) as Summary;
+  }
+
+  scale(number: number): Scale {
+    this.#checked(this.#exports.locdiff_scale(number));
+    return JSON.parse(this.#text()) as Scale;
   }
 
   regions(number: number): Regions {

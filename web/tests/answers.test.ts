@@ -26,6 +26,8 @@ describe("names", () => {
 
   test("not across a border that cut the peak off", () => {
     expect(named(candidate(-19.5, 46.2), [itasy], () => "Mozambique").name).toBe("Mozambique");
+    expect(named(candidate(39.5, 13.4), [sea], () => "Italy").name).toBe("Italy");
+    expect(named(candidate(-19.5, 49, 0.5, 4000), [itasy], nowhere).name).toBe("19.50° S, 49.00° E");
     const congo = { ...itasy, country: "Democratic Republic of the Congo" };
     expect(named(candidate(-19.5, 46.2), [congo], () => "Dem. Rep. Congo").name).toBe("Soavinandriana");
   });
@@ -36,9 +38,10 @@ describe("names", () => {
 });
 
 test("numbers claim no more than they know", () => {
-  expect([percent(0.8), percent(0.0241), percent(0.0004), percent(0.9999), percent(1)]).toEqual(["80 %", "2.4 %", "< 0.1 %", "> 99 %", "100 %"]);
-  expect([km(287.3), km(4812), km(3.46)]).toEqual(["290 km", "4,800 km", "3.5 km"]);
-  expect([km2(1_234_567), km2(54_321)]).toEqual(["1.2 million km²", "54,000 km²"]);
+  const spaced = (texts: string[]) => texts.map((text) => text.replaceAll("\u00a0", " "));
+  expect(spaced([percent(0.8), percent(0.0241), percent(0.0004), percent(0.9999), percent(1)])).toEqual(["80 %", "2.4 %", "< 0.1 %", "> 99 %", "100 %"]);
+  expect(spaced([km(287.3), km(4812), km(3.46)])).toEqual(["290 km", "4,800 km", "3.5 km"]);
+  expect(spaced([km2(1_234_567), km2(54_321)])).toEqual(["1.2 million km²", "54,000 km²"]);
   expect(coordinates(-19.0418, 46.6203, 3)).toBe("19.042° S, 46.620° E");
   expect(adviceFor(429, "7")).toContain("7 s");
 });
@@ -70,10 +73,8 @@ function visit(): Visit {
     constraints: [{ label: `in ${evil}`, area: { kind: "circle", latitude: 0, longitude: 0, radius_km: 1 } }],
     whole: 1,
     current: 2,
-    survey: {
-      summary: { candidates: [], radius_50_km: 1, radius_90_km: 2, area_50_km2: 3, area_90_km2: 4, kernel_km: 25, top_log_density: 0, share: 0.25, normaliser_error: 0 },
-      regions: { type: "FeatureCollection", features: [{ type: "Feature", geometry: { type: "Polygon", coordinates: [] }, properties: { kind: "region", level: 0.5, area_km2: 3 } }] },
-    },
+    summary: { candidates: [], radius_50_km: 1, radius_90_km: 2, area_50_km2: 3, area_90_km2: 4, kernel_km: 25, top_log_density: 0, share: 0.25, normaliser_error: 0 },
+    regions: { type: "FeatureCollection", features: [{ type: "Feature", geometry: { type: "Polygon", coordinates: [] }, properties: { kind: "region", level: 0.5, area_km2: 3 } }] },
     places: [{ ...candidate(1.23456789, 2), name: `town${evil}`, around: "</title><script>alert(3)</script>", country: null }],
     frames: null,
   };
@@ -99,7 +100,7 @@ describe("what is saved", () => {
   });
 
   test("the report says score where no probability was shown to be one", () => {
-    const report = reportOf({ visit: visit(), map: "data:,", picture: null, pictureNote: "", pageVersion: "0", date: new Date(0) });
+    const report = reportOf({ visit: visit(), map: "data:,", picture: null, pictureNote: "", pageVersion: "0", date: new Date(0) }).replaceAll("\u00a0", " ");
     expect(report).toContain("50 % score");
     expect(report).not.toMatch(/\d % probability/);
     expect(report).toContain("the browser computes cdcd");

@@ -94,6 +94,12 @@ pub(crate) extern "C" fn locdiff_summary(number: u32, candidates: u32) -> u32 {
     answered(|maps| Ok((1, maps.summary(number, candidates as usize)?.into_bytes())))
 }
 
+/// The top of the colour scale and what else drawing needs, as JSON.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn locdiff_scale(number: u32) -> u32 {
+    answered(|maps| Ok((1, maps.scale(number)?.into_bytes())))
+}
+
 /// The regions that hold 50 % and 90 %, as GeoJSON.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn locdiff_regions(number: u32) -> u32 {

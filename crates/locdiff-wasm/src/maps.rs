@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use locdiff_sphere::{Density, InvalidArea, InvalidCoefficients, InvalidDensity, InvalidPlace};
+use locdiff_sphere::{
+    Density, InvalidArea, InvalidCoefficients, InvalidDensity, InvalidPlace, Survey,
+};
 use serde_json::{Value, json};
 
 use crate::Tile;
-use crate::records::{AreaRecord, CandidateRecord, DensityRecord, SummaryRecord};
+use crate::records::{AreaRecord, CandidateRecord, DensityRecord, ScaleRecord, SummaryRecord};
 
 /// Densities that the page has opened.
 #[derive(Debug, Default)]
@@ -107,7 +109,6 @@ impl Maps {
             })
             .collect();
         let best = modes.modes.first().ok_or(InvalidDensity::Nowhere("everywhere"))?.place;
-        let heights = modes.modes.iter().map(|mode| mode.log_density);
         Ok(serde_json::to_string(&SummaryRecord {
             candidates,
             radius_50_km: survey.radius_km(best, 0.5),
@@ -115,10 +116,15 @@ impl Maps {
             area_50_km2: survey.region(0.5).area_km2(),
             area_90_km2: survey.region(0.9).area_km2(),
             kernel_km: modes.kernel_km,
-            top_log_density: heights.fold(f64::MIN, f64::max),
-            share: log_share(density).exp(),
-            normaliser_error: density.normaliser_error(),
+            scale: scale_of(&survey),
         })?)
+    }
+
+    /// The largest log-density, the share of the whole and the error of the normaliser, as JSON: what it takes
+    /// to draw a density whose candidates are known already. [`Maps::summary`] has them too, but later: it
+    /// measures circles.
+    pub fn scale(&self, number: u32) -> Result<String, Problem> {
+        Ok(serde_json::to_string(&scale_of(&self.density(number)?.survey()))?)
     }
 
     /// The smallest regions that hold these probabilities, as a GeoJSON `FeatureCollection` with
@@ -152,6 +158,15 @@ impl Maps {
         self.last += 1;
         self.densities.insert(self.last, density);
         self.last
+    }
+}
+
+fn scale_of(survey: &Survey<'_>) -> ScaleRecord {
+    let heights = survey.modes().modes.into_iter().map(|mode| mode.log_density);
+    ScaleRecord {
+        top_log_density: heights.fold(f64::MIN, f64::max),
+        share: log_share(survey.density()).exp(),
+        normaliser_error: survey.density().normaliser_error(),
     }
 }
 

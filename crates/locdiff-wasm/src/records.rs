@@ -77,6 +77,13 @@ pub(crate) struct SummaryRecord {
     pub(crate) area_50_km2: f64,
     pub(crate) area_90_km2: f64,
     pub(crate) kernel_km: Option<f64>,
+    #[serde(flatten)]
+    pub(crate) scale: ScaleRecord,
+}
+
+/// What is needed to draw a density, and known sooner than all else.
+#[derive(Debug, Serialize)]
+pub(crate) struct ScaleRecord {
     /// The largest log-density: the top of the colour scale.
     pub(crate) top_log_density: f64,
     /// What of the whole density lies in the area that it was restricted to; 1 without one.

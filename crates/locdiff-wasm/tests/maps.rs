@@ -120,8 +120,13 @@ fn summaries_are_those_of_the_survey() {
     assert_eq!(first["mass"].as_f64(), Some(modes[0].mass));
     assert_eq!(summary["radius_50_km"].as_f64(), Some(survey.radius_km(modes[0].place, 0.5)));
     assert_eq!(summary["area_90_km2"].as_f64(), Some(survey.region(0.9).area_km2()));
-    assert!(summary["normaliser_error"].as_f64().expect("an error") < 1e-4);
+    assert_eq!(summary["normaliser_error"].as_f64(), Some(direct.normaliser_error()));
+    assert!(direct.normaliser_error() < 1e-2);
     assert_eq!(summary["top_log_density"].as_f64(), Some(modes[0].log_density));
+    let scale = parsed(&maps.scale(number).expect("a scale"));
+    for key in ["top_log_density", "share", "normaliser_error"] {
+        assert_eq!(scale[key], summary[key], "{key}");
+    }
 }
 
 #[test]

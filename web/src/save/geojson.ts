@@ -5,7 +5,7 @@ import type { Visit } from "../visit";
 
 const degrees = (value: number) => Math.round(value * 1e6) / 1e6;
 
-export function geojsonOf(visit: Pick<Visit, "answer" | "survey" | "places" | "name" | "constraints">): FeatureCollection {
+export function geojsonOf(visit: Pick<Visit, "answer" | "regions" | "places" | "name" | "constraints">): FeatureCollection {
   const { model, image } = visit.answer!;
   const about = {
     image: visit.name,
@@ -16,7 +16,7 @@ export function geojsonOf(visit: Pick<Visit, "answer" | "survey" | "places" | "n
     prediction: true,
     within: visit.constraints.map(({ label }) => label),
   };
-  const regions = visit.survey!.regions.features.map(
+  const regions = visit.regions!.features.map(
     (region): Feature => ({ type: "Feature", geometry: region.geometry, properties: { ...region.properties, ...about } }),
   );
   const candidates = visit.places.map((place, index): Feature => {

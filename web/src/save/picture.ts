@@ -46,9 +46,13 @@ function drawPins(pen: CanvasRenderingContext2D, globe: Globe, visit: Visit): vo
     const at = { lng: place.longitude, lat: place.latitude };
     if (hidden.isLocationOccluded?.(at as never)) continue;
     const { x, y } = globe.map.project([at.lng, at.lat]);
-    pen.beginPath();
-    pen.arc(x, y, 10, 0, 2 * Math.PI);
+    // On a needle, as on the page.
+    pen.fillStyle = ground.halo;
+    pen.fillRect(x - 2, y - 18, 4, 19);
     pen.fillStyle = ground.mark;
+    pen.fillRect(x - 1, y - 18, 2, 18);
+    pen.beginPath();
+    pen.arc(x, y - 28, 11, 0, 2 * Math.PI);
     pen.strokeStyle = ground.halo;
     pen.lineWidth = 2;
     pen.fill();
@@ -57,7 +61,7 @@ function drawPins(pen: CanvasRenderingContext2D, globe: Globe, visit: Visit): vo
     pen.font = `600 11px ${SANS}`;
     pen.textAlign = "center";
     pen.textBaseline = "middle";
-    pen.fillText(String(index + 1), x, y + 0.5);
+    pen.fillText(String(index + 1), x, y - 27.5);
   }
 }
 
@@ -95,7 +99,7 @@ function drawTexts(
   pen.fillText("Density, × uniform", left, bottom + 24, barWidth);
   pen.font = `11px ${SANS}`;
   pen.textAlign = "center";
-  for (const { at, text } of ticks(visit.survey!.summary.top_log_density)) pen.fillText(text, left + at * barWidth, bottom + 56);
+  for (const { at, text } of ticks(visit.summary!.top_log_density)) pen.fillText(text, left + at * barWidth, bottom + 56);
   pen.textAlign = "left";
   pen.font = `11px ${SANS}`;
   pen.fillText("Coastlines: Natural Earth", 24, bottom + 74);

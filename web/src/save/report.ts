@@ -37,7 +37,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.72rem; max-he
 export function reportOf(parts: ReportParts): string {
   const { visit, date } = parts;
   const { model, image, exif } = visit.answer!;
-  const { summary } = visit.survey!;
+  const summary = visit.summary!;
   const noun = nounOf(visit);
   const best = visit.places[0]!;
   const title = [best.name, best.around].filter((part) => part !== "").join(", ");

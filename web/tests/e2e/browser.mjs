@@ -83,6 +83,8 @@ export async function answered(page) {
 export async function settled(page) {
   await page.waitForFunction(() => {
     const { map } = window.locdiff.globe;
+    const visit = window.locdiff.app.current;
+    if (visit?.state === "answered" && visit.regions === null) return false;
     return map.loaded() && !map.isMoving() && map.areTilesLoaded();
   });
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
