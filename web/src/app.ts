@@ -132,7 +132,7 @@ export class App {
       visit.current = visit.whole;
       Object.assign(visit, await this.#measured(visit, visit.whole));
       visit.state = "answered";
-      void this.#outline(visit).catch((error: unknown) => this.#say(words(error).detail, true));
+      void this.#outline(visit);
     } catch (error) {
       visit.state = "failed";
       visit.problem = words(error);
@@ -162,7 +162,14 @@ export class App {
   /** Lines of regions take longest: they are drawn when they are there. */
   async #outline(visit: Visit): Promise<void> {
     const number = visit.current;
-    const regions = await this.#parts.engine.regions(number);
+    let regions;
+    try {
+      regions = await this.#parts.engine.regions(number);
+    } catch (error) {
+      // Another constraint was set meanwhile.
+      if (visit.current === number) this.#say(words(error).detail, true);
+      return;
+    }
     if (visit.current !== number) return;
     visit.regions = regions;
     const denoising = document.body.classList.contains("denoising");
@@ -289,11 +296,13 @@ export class App {
     try {
       const number = await engine.restrict(visit.whole, constraints.map(({ area }) => area));
       Object.assign(visit, { ...(await this.#measured(visit, number)), current: number, constraints, regions: null });
+      if (visit === this.#current) {
+        this.#render();
+        this.#stage(visit, true);
+      }
+      void this.#outline(visit);
       if (before !== visit.whole && before !== number) void engine.release([before]);
-      void this.#outline(visit).catch((error: unknown) => this.#say(words(error).detail, true));
       if (visit !== this.#current) return;
-      this.#render();
-      this.#stage(visit, true);
       byId("within").focus({ preventScroll: true });
       this.#announce(visit);
     } catch (error) {

@@ -11,9 +11,29 @@ interface Waiting {
   reject(error: Error): void;
 }
 
+export interface TileRequest {
+  number: number;
+  zoom: number;
+  x: number;
+  y: number;
+  size: number;
+  top: number;
+  theme: Theme;
+}
+
+interface Job {
+  run(): Promise<unknown>;
+  drop(): void;
+}
+
+/** One is computed while the other is on its way. */
+const TILES_AT_A_TIME = 2;
+
 export class Engine {
   readonly #worker = new Worker(new URL("./engine.worker.ts", import.meta.url), { type: "module" });
   readonly #waiting = new Map<number, Waiting>();
+  readonly #jobs: Job[] = [];
+  #running = 0;
   #last = 0;
 
   constructor() {
@@ -64,16 +84,36 @@ export class Engine {
     return this.#ask({ kind: "values", number, zoom, x, y, size }) as Promise<Float32Array>;
   }
 
-  tile(tile: {
-    number: number;
-    zoom: number;
-    x: number;
-    y: number;
-    size: number;
-    top: number;
-    theme: Theme;
-  }): Promise<ImageBitmap> {
-    return this.#ask({ kind: "tile", ...tile }) as Promise<ImageBitmap>;
+  /**
+   * Pixels of a tile. Few are with the worker at a time, so that what people ask for needn't wait for a whole map,
+   * and those that nobody wants any more are never computed.
+   */
+  tile(tile: TileRequest, signal: AbortSignal): Promise<ImageBitmap> {
+    return new Promise((resolve, reject) => {
+      const job: Job = {
+        run: () => (this.#ask({ kind: "tile", ...tile }) as Promise<ImageBitmap>).then(resolve, reject),
+        drop: () => reject(new DOMException("not wanted any more", "AbortError")),
+      };
+      signal.addEventListener("abort", () => {
+        const at = this.#jobs.indexOf(job);
+        if (at >= 0) this.#jobs.splice(at, 1);
+        job.drop();
+      });
+      this.#jobs.push(job);
+      this.#next();
+    });
+  }
+
+  #next(): void {
+    while (this.#running < TILES_AT_A_TIME) {
+      const job = this.#jobs.shift();
+      if (job === undefined) return;
+      this.#running++;
+      void job.run().finally(() => {
+        this.#running--;
+        this.#next();
+      });
+    }
   }
 
   #ask(request: Request): Promise<unknown> {

@@ -38,12 +38,17 @@ export class Globe {
   constructor(stage: HTMLElement, engine: Engine, basemap: Basemap, theme: Theme, tiles: { url: string; attribution: string } | null) {
     this.#stage = stage;
     this.#theme = theme;
-    maplibre.addProtocol("density", async ({ url }) => {
+    maplibre.addProtocol("density", async ({ url }, abort) => {
       // density://NUMBER/TOP/THEME/SIZE/Z/X/Y
       const [number, top, colours, size, zoom, x, y] = url.slice("density://".length).split("/");
       const [n, t, s, z, i, j] = [number, top, size, zoom, x, y].map(Number) as [number, number, number, number, number, number];
-      const data = await engine.tile({ number: n, top: t, size: s, zoom: z, x: i, y: j, theme: colours as Theme });
-      return { data };
+      try {
+        return { data: await engine.tile({ number: n, top: t, size: s, zoom: z, x: i, y: j, theme: colours as Theme }, abort.signal) };
+      } catch (error) {
+        // A density that isn't shown any more may be gone from the engine: nobody will see its tile.
+        if (n === this.#shown?.number && !abort.signal.aborted) throw error;
+        return { data: await createImageBitmap(new ImageData(1, 1)) };
+      }
     });
     this.map = new maplibre.Map({
       container: stage,
