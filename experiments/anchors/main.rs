@@ -12,7 +12,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use locdiff_experiments::paper::{
-    Answers, RATE_OURS, RATE_PUBLISHED, Task, Variant, cells, commit, config, modes, ours,
+    Answers, RATE_OURS, RATE_PUBLISHED, STEPS, Task, Variant, cells, commit, config, modes, ours,
     published, table_head, whole_numbers,
 };
 use locdiff_experiments::round;
@@ -83,7 +83,7 @@ fn decode_all(folder: &Path, config: &Value) -> Result<()> {
         (MODELS[2], ours(degree, width, Some(128)), RATE_OURS),
     ];
     for (name, config, rate) in variants {
-        let variant = Variant { name: name.to_owned(), config, steps: 400, rate };
+        let variant = Variant { name: name.to_owned(), config, steps: STEPS, rate };
         let outputs = task.one_pass(&variant.trained(&task)?.0);
         add(&mut answers, name, CONTINUOUS, modes(&outputs, degree));
         for (list, places) in &lists {

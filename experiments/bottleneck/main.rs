@@ -8,8 +8,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use locdiff_experiments::paper::{
-    Answers, RATE_OURS, RATE_PUBLISHED, Task, Variant, answer_all, cells, config, ours, published,
-    table_head, whole_numbers,
+    Answers, RATE_OURS, RATE_PUBLISHED, STEPS, Task, Variant, answer_all, cells, config, ours,
+    published, table_head, whole_numbers,
 };
 use locdiff_experiments::round;
 use locdiff_map::{Chart, Series};
@@ -40,7 +40,7 @@ fn main() -> Result<()> {
 
 fn variants(config: &Value, condition: usize) -> Result<Vec<Variant>> {
     let degree = config["degree"].as_u64().unwrap_or(31) as usize;
-    let steps = config["steps"].as_u64().unwrap_or(400) as usize;
+    let steps = STEPS;
     let mut variants = Vec::new();
     for width in whole_numbers(&config["widths"])? {
         let bottleneck = (width > 0).then_some(width);
@@ -71,7 +71,7 @@ fn report(folder: &Path, config: &Value) -> Result<()> {
          one seed. Made from commit {}.\n",
         answers.truths.len(),
         config["degree"],
-        config["steps"],
+        STEPS,
         answers.about["training_places"],
         answers.about["commit"].as_str().unwrap_or_default(),
     );

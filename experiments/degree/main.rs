@@ -9,15 +9,15 @@ use std::path::Path;
 
 use anyhow::Result;
 use locdiff_experiments::paper::{
-    Answers, RATE_OURS, RATE_PUBLISHED, Task, Variant, answer_all, cells, config, ours, published,
-    table_head, whole_numbers,
+    Answers, RATE_OURS, RATE_PUBLISHED, STEPS, Task, Variant, answer_all, cells, config, ours,
+    published, table_head, whole_numbers,
 };
 use locdiff_experiments::{round, standard_normal};
 use locdiff_map::{Chart, Panels, Series};
 use locdiff_sphere::{ACCURACY_RADII_KM, Basis, Decoder, LatLon, uniform_place};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use serde_json::{Value, json};
+use serde_json::json;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -34,13 +34,13 @@ const PAPER: [(usize, &str, &str); 3] = [
 fn main() -> Result<()> {
     locdiff_experiments::keep_freed_memory();
     let folder = Path::new("experiments/degree");
-    let config = config(folder)?;
     match std::env::args().nth(1).as_deref() {
         Some("--quick") => {}
         Some("--train") => {
+            let config = config(folder)?;
             let task = Task::build()?;
             let width = task.simulation.width;
-            let steps = config["steps"].as_u64().unwrap_or(400) as usize;
+            let steps = STEPS;
             let mut variants = Vec::new();
             // The cheap ones first.
             for degree in whole_numbers(&config["ours"]["degrees"])? {
@@ -64,17 +64,17 @@ fn main() -> Result<()> {
         }
         _ => anyhow::bail!("--quick, or --train"),
     }
-    report(folder, &config)
+    report(folder)
 }
 
-fn report(folder: &Path, config: &Value) -> Result<()> {
+fn report(folder: &Path) -> Result<()> {
     let answers = Answers::read(folder)?;
     println!("# Accuracy by degree\n");
     println!(
         "A simulation: Im2GPS3k's places (n = {}) with made-up images, one pass, mode. Each variant saw {} batches of 256 of {} training places (MP16), one seed. \
          \"New\" are the {} places without a training place within 1 km. Made from commit {}.\n",
         answers.truths.len(),
-        config["steps"],
+        STEPS,
         answers.about["training_places"],
         answers.new_count(),
         answers.about["commit"].as_str().unwrap_or_default(),

@@ -12,7 +12,7 @@ mod networks;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use locdiff_experiments::paper::{Answers, Task, cells, commit, config, modes, table_head};
+use locdiff_experiments::paper::{Answers, STEPS, Task, cells, commit, config, modes, table_head};
 use locdiff_experiments::{Dense, multiply, read_npy, round, write_npy};
 use locdiff_map::{Chart, Series};
 use locdiff_sphere::{ACCURACY_RADII_KM, Anchors, LatLon, uniform_place};
@@ -84,7 +84,6 @@ fn measure(folder: &Path, config: &Value) -> Result<()> {
     let number = |value: &Value| value.as_f64().context("not a number");
     let deviation = number(&config["noise_variance"])?.sqrt();
     let seconds = number(&config["decoder"]["seconds"])?;
-    let steps = number(&config["diffusion"]["steps"])? as usize;
     let points = Anchors::fibonacci(POINTS);
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let even: Vec<LatLon> = (0..PLACES).map(|_| uniform_place(&mut rng)).collect();
@@ -118,7 +117,7 @@ fn measure(folder: &Path, config: &Value) -> Result<()> {
             }
             if noise == 0.0 {
                 heat.extend(slice(&encoding, star, &|numbers| decoder.places(numbers)));
-                accuracy.methods.push(diffuse(&task, &encoding, &decoder, steps));
+                accuracy.methods.push(diffuse(&task, &encoding, &decoder, STEPS));
                 let methods = accuracy.about["methods"].as_array_mut().context("a list")?;
                 methods.push(json!({ "name": format!("{}, learned decoder", encoding.name()) }));
                 eprintln!("{}", cells(&accuracy.shares(accuracy.methods.len() - 1)?));
@@ -222,7 +221,7 @@ fn report(folder: &Path) -> Result<()> {
     let degree = Answers::read(Path::new("experiments/degree"))?;
     figures["n"] = json!(accuracy.truths.len());
     println!(
-        "A simulation: Im2GPS3k's places (n = {}) with made-up images; 400 batches of 256, the same network (L = 23, full width), one pass. SHDD's rows are those of \
+        "A simulation: Im2GPS3k's places (n = {}) with made-up images; {STEPS} batches of 256, the same network (L = 23, full width), one pass. SHDD's rows are those of \
          [degree](../degree/result.md). Made from commit {}.\n",
         accuracy.truths.len(),
         accuracy.about["commit"].as_str().unwrap_or_default(),

@@ -11,8 +11,8 @@ use anyhow::Result;
 use burn::tensor::{Device, Tensor, TensorData};
 use locdiff::{Diffusion, Method};
 use locdiff_experiments::paper::{
-    Answers, RATE_OURS, RATE_PUBLISHED, Task, Variant, cells, commit, modes, ours, published,
-    table_head,
+    Answers, RATE_OURS, RATE_PUBLISHED, STEPS, Task, Variant, cells, commit, modes, ours,
+    published, table_head,
 };
 use locdiff_experiments::round;
 use locdiff_map::{Chart, Series};
@@ -24,7 +24,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// As the paper samples, with 10 steps of DDIM instead of its 200 of DDPM.
 const DRAWS: u64 = 16;
-const STEPS: usize = 10;
+const SAMPLER_STEPS: usize = 10;
 /// Peaks of ours that the hybrid looks around.
 const PEAKS: usize = 5;
 const NEIGHBOURHOOD_KM: f64 = 200.0;
@@ -57,7 +57,7 @@ fn answer(folder: &Path) -> Result<()> {
     let task = Task::build()?;
     let width = task.simulation.width;
     let trained = |name: &str, config, rate| -> Result<Diffusion> {
-        Ok(Variant { name: name.to_owned(), config, steps: 400, rate }.trained(&task)?.0)
+        Ok(Variant { name: name.to_owned(), config, steps: STEPS, rate }.trained(&task)?.0)
     };
     let mut answers = Answers {
         truths: task.test.places.clone(),
@@ -80,7 +80,7 @@ fn answer(folder: &Path) -> Result<()> {
         add(&name, modes(&task.one_pass(&model), degree))?;
         if degree == 23 {
             let draws: Vec<Vec<LatLon>> = (0..DRAWS)
-                .map(|seed| modes(&task.sampled(&model, Method::Ddim(STEPS), seed), degree))
+                .map(|seed| modes(&task.sampled(&model, Method::Ddim(SAMPLER_STEPS), seed), degree))
                 .collect();
             let of = |k: usize| -> Vec<LatLon> { draws.iter().map(|draw| draw[k]).collect() };
             let rows = 0..task.test.places.len();
@@ -186,7 +186,7 @@ fn report(folder: &Path) -> Result<()> {
     println!("# Main comparison, on made-up images\n");
     println!(
         "A simulation: Im2GPS3k's places (n = {}); an image is GeoCLIP's embedding of the place with noise, so retrieval by GeoCLIP's embeddings is given the exact \
-         place encoder, and the models must learn it from 400 batches of 256. Made from commit {}. Photographs can't be had here.\n",
+         place encoder, and the models must learn it from {STEPS} batches of 256. Made from commit {}. Photographs can't be had here.\n",
         answers.truths.len(),
         answers.about["commit"].as_str().unwrap_or_default(),
     );
