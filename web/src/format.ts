@@ -23,7 +23,8 @@ export function km2(value: number): string {
 export function percent(mass: number): string {
   const value = 100 * mass;
   if (value < 0.1) return `<${GAP}0.1${GAP}%`;
-  if (value > 99.5 && value < 100 - 1e-9) return `>${GAP}99${GAP}%`;
+  // Also if it is 100: everything known may be wrong.
+  if (value > 99.5) return `>${GAP}99${GAP}%`;
   return `${value < 10 ? significant(value, 2) : value.toFixed(0)}${GAP}%`;
 }
 

@@ -176,7 +176,7 @@ export class Globe {
 
   /** How large the stage is, 1 being a desktop's: what must not be too small to see is scaled by it. */
   get scale(): number {
-    return Math.min(1, Math.max(0.5, Math.min(this.#stage.clientWidth, this.#stage.clientHeight) / 900));
+    return Math.min(1, Math.max(0.65, Math.min(this.#stage.clientWidth, this.#stage.clientHeight) / 900));
   }
 
   /** Turns the Earth until a place is in the middle, as near as a circle around it allows. */
