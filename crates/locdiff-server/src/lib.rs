@@ -178,7 +178,7 @@ fn router(app: App) -> Router {
         .route("/metrics", get(routes::metrics))
         .route("/openapi.json", get(openapi::openapi))
         .route("/docs", get(openapi::docs))
-        .fallback_service(get(page::file).with_state(Arc::clone(&app)))
+        .fallback(page::file)
         .method_not_allowed_fallback(access::wrong_method)
         .layer(CatchPanicLayer::custom(routes::panicked))
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&app), access::around))

@@ -1,7 +1,7 @@
 //! The map page, as it was built into the program.
 
 use axum::extract::State;
-use axum::http::{HeaderValue, Uri, header};
+use axum::http::{HeaderValue, Method, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
 
 use crate::problem::{NOT_FOUND, Problem};
@@ -17,11 +17,13 @@ const WITHOUT_PAGE: &str = "<!doctype html><html lang=en><meta charset=utf-8><ti
 <p>To build the page too, with Node 20 or newer: <pre>just build</pre>";
 
 /// A file of the page; `/` is its index.
-pub(crate) async fn file(State(app): State<App>, uri: Uri) -> Response {
+pub(crate) async fn file(State(app): State<App>, method: Method, uri: Uri) -> Response {
     let path = uri.path().trim_start_matches('/');
     let name = if path.is_empty() { "index.html" } else { path };
-    let Ok(index) = files::FILES.binary_search_by(|(file, _)| (*file).cmp(name)) else {
-        if path.is_empty() {
+    let reads = [Method::GET, Method::HEAD].contains(&method);
+    let found = files::FILES.binary_search_by(|(file, _)| (*file).cmp(name));
+    let Some(index) = found.ok().filter(|_| reads) else {
+        if path.is_empty() && reads {
             return (policy(&app), Html(WITHOUT_PAGE)).into_response();
         }
         let shown: String = uri.path().chars().take(80).collect();
