@@ -12,7 +12,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use locdiff_experiments::paper::{
-    Answers, RATE_OURS, RATE_PUBLISHED, STEPS, Task, Variant, cells, commit, config, modes, ours,
+    Answers, RATES_OURS, RATES_PUBLISHED, STEPS, Task, Variant, cells, commit, config, modes, ours,
     published, table_head, whole_numbers,
 };
 use locdiff_experiments::round;
@@ -79,11 +79,12 @@ fn decode_all(folder: &Path, config: &Value) -> Result<()> {
         lists.push((grid_name(count), Anchors::fibonacci(count).places().to_vec()));
     }
     let variants = [
-        (MODELS[1], published(degree, width, None), RATE_PUBLISHED),
-        (MODELS[2], ours(degree, width, Some(128)), RATE_OURS),
+        (MODELS[1], published(degree, width, None), RATES_PUBLISHED),
+        (MODELS[2], ours(degree, width, Some(128)), RATES_OURS),
     ];
-    for (name, config, rate) in variants {
-        let variant = Variant { name: name.to_owned(), config, steps: STEPS, rate };
+    for (name, config, rates) in variants {
+        let variant =
+            Variant { name: name.to_owned(), config, steps: STEPS, rates: rates.to_vec() };
         let outputs = task.one_pass(&variant.trained(&task)?.0);
         add(&mut answers, name, CONTINUOUS, modes(&outputs, degree));
         for (list, places) in &lists {

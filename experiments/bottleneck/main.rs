@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use locdiff_experiments::paper::{
-    Answers, RATE_OURS, RATE_PUBLISHED, STEPS, Task, Variant, answer_all, cells, config, ours,
+    Answers, RATES_OURS, RATES_PUBLISHED, STEPS, Task, Variant, answer_all, cells, config, ours,
     published, table_head, whole_numbers,
 };
 use locdiff_experiments::round;
@@ -49,7 +49,7 @@ fn variants(config: &Value, condition: usize) -> Result<Vec<Variant>> {
             name: format!("as published, {name}"),
             config: published(degree, condition, bottleneck),
             steps,
-            rate: RATE_PUBLISHED,
+            rates: RATES_PUBLISHED.to_vec(),
         });
         let mut with_full_head = ours(degree, condition, bottleneck);
         with_full_head.denoiser.head_rank = None;
@@ -57,7 +57,7 @@ fn variants(config: &Value, condition: usize) -> Result<Vec<Variant>> {
             name: format!("ours, {name}"),
             config: with_full_head,
             steps,
-            rate: RATE_OURS,
+            rates: RATES_OURS.to_vec(),
         });
     }
     Ok(variants)
@@ -68,14 +68,14 @@ fn report(folder: &Path, config: &Value) -> Result<()> {
     println!("# Width of the bottleneck\n");
     println!(
         "A simulation: Im2GPS3k's places (n = {}) with made-up images, L = {}, one pass, mode. Each variant saw {} batches of 256 of {} training places (MP16), \
-         one seed. Made from commit {}.\n",
+         one seed, the better of two learning rates by other places of MP16. Made from commit {}.\n",
         answers.truths.len(),
         config["degree"],
         STEPS,
         answers.about["training_places"],
         answers.about["commit"].as_str().unwrap_or_default(),
     );
-    println!("{}", table_head("variant | parameters, M | training, s", "median km"));
+    println!("{}", table_head("variant | parameters, M | training, s | rate", "median km"));
     let mut figures = json!({ "n": answers.truths.len() });
     let mut chart = Chart::new("radius, km", "test places, %")
         .log_x()
@@ -88,9 +88,10 @@ fn report(folder: &Path, config: &Value) -> Result<()> {
         let (name, about) = (answers.name(k), &answers.about["methods"][k]);
         let shares = answers.shares(k)?;
         println!(
-            "| {name} | {:.1} | {:.0} | {} | {:.0} |",
+            "| {name} | {:.1} | {:.0} | {} | {} | {:.0} |",
             about["parameters"].as_f64().unwrap_or(f64::NAN) / 1e6,
             about["seconds"].as_f64().unwrap_or(f64::NAN),
+            about["rate"],
             cells(&shares),
             answers.median_km(k)?,
         );

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use locdiff_experiments::paper::{
-    Answers, RATE_OURS, RATE_PUBLISHED, STEPS, Task, Variant, answer_all, cells, config, ours,
+    Answers, RATES_OURS, RATES_PUBLISHED, STEPS, Task, Variant, answer_all, cells, config, ours,
     published, table_head, whole_numbers,
 };
 use locdiff_experiments::{round, standard_normal};
@@ -48,7 +48,7 @@ fn main() -> Result<()> {
                     name: format!("ours, L = {degree}"),
                     config: ours(degree, width, Some(128)),
                     steps,
-                    rate: RATE_OURS,
+                    rates: RATES_OURS.to_vec(),
                 });
             }
             for degree in whole_numbers(&config["published"]["degrees"])? {
@@ -56,7 +56,7 @@ fn main() -> Result<()> {
                     name: format!("as published, L = {degree}"),
                     config: published(degree, width, None),
                     steps,
-                    rate: RATE_PUBLISHED,
+                    rates: RATES_PUBLISHED.to_vec(),
                 });
             }
             variants.sort_by_key(|variant| variant.config.denoiser.max_degree);
@@ -71,7 +71,7 @@ fn report(folder: &Path) -> Result<()> {
     let answers = Answers::read(folder)?;
     println!("# Accuracy by degree\n");
     println!(
-        "A simulation: Im2GPS3k's places (n = {}) with made-up images, one pass, mode. Each variant saw {} batches of 256 of {} training places (MP16), one seed. \
+        "A simulation: Im2GPS3k's places (n = {}) with made-up images, one pass, mode. Each variant saw {} batches of 256 of {} training places (MP16), one seed, the better of two learning rates by other places of MP16. \
          \"New\" are the {} places without a training place within 1 km. Made from commit {}.\n",
         answers.truths.len(),
         STEPS,
@@ -81,7 +81,7 @@ fn report(folder: &Path) -> Result<()> {
     );
     println!(
         "{}",
-        table_head("variant | parameters, M | training, s", "median km | ≤ 25 km, new, %")
+        table_head("variant | parameters, M | training, s | rate", "median km | ≤ 25 km, new, %")
     );
     let mut series: [(&str, Vec<(f64, [f64; 5])>); 2] =
         [("ours", Vec::new()), ("as published", Vec::new())];
@@ -92,9 +92,10 @@ fn report(folder: &Path) -> Result<()> {
         let (name, about) = (answers.name(k), &answers.about["methods"][k]);
         let shares = answers.shares(k)?;
         println!(
-            "| {name} | {:.1} | {:.0} | {} | {:.0} | {:.1} |",
+            "| {name} | {:.1} | {:.0} | {} | {} | {:.0} | {:.1} |",
             about["parameters"].as_f64().unwrap_or(f64::NAN) / 1e6,
             about["seconds"].as_f64().unwrap_or(f64::NAN),
+            about["rate"],
             cells(&shares),
             answers.median_km(k)?,
             answers.shares_of_new(k)?[1],

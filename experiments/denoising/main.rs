@@ -17,6 +17,8 @@ use serde_json::json;
 const PICTURES: [&str; 2] = ["examples/madagascar.jpg", "examples/sinai.jpg"];
 const SEEDS: [u64; 2] = [1, 2];
 const SHOWN: [usize; 5] = [0, 10, 20, 100, 200];
+/// Of the circle that samples should end in as often as the first step says.
+const NEAR_KM: f64 = 1000.0;
 /// More than the schedule has, so that every step is given.
 const ALL: usize = 1000;
 
@@ -69,6 +71,31 @@ fn main() -> Result<()> {
         .caption("The model inside the program on examples/madagascar.jpg and examples/sinai.jpg, two seeds each.");
     std::fs::write(folder.join("denoising.png"), sheet.draw().png())?;
     println!("\n![denoising](denoising.png)\n");
+    let seeds = if quick { 8 } else { 100 };
+    println!(
+        "Do samples end where the first step says? Of {seeds} samples the share that ends within {NEAR_KM} km of the first sample's first mode, and the probability that the \
+         first steps give that circle, in the mean:\n\n| picture | first step says, % | samples end there, % |\n|---|---|---|"
+    );
+    for picture in PICTURES {
+        let photo = Photo::open(Path::new(picture))?;
+        let (mut said, mut ended, mut centre) = (0.0, 0, None);
+        for seed in 1..=seeds {
+            let ends = model.denoising(&photo, 2, seed);
+            let [first, last] = [&ends[0].1, &ends[1].1];
+            let decoder = Decoder::new(first.max_degree());
+            let centre = *centre.get_or_insert_with(|| decoder.mode(first).place);
+            let density = Integrator::new(first.max_degree()).exponential(first);
+            said += density.survey().probability_within(centre, NEAR_KM);
+            ended += usize::from(decoder.mode(last).place.distance_km(centre) <= NEAR_KM);
+        }
+        let percent = |share: f64| 100.0 * share / seeds as f64;
+        let name = Path::new(picture).file_stem().unwrap_or_default().to_string_lossy();
+        println!("| {name} | {:.1} | {:.1} |", percent(said), percent(ended as f64));
+        figures[format!("{name}_said_percent")] = json!(round(percent(said)));
+        figures[format!("{name}_ended_percent")] = json!(round(percent(ended as f64)));
+        figures["samples"] = json!(seeds);
+    }
+    println!();
     println!("{}", std::fs::read_to_string("experiments/denoising/reading.md")?.trim());
     println!("\n{figures}");
     Ok(())

@@ -6,7 +6,7 @@ use burn::optim::GradientsParams;
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor, TensorData};
 use locdiff::{Adam, AdamConfig, Denoiser, Diffusion, DiffusionConfig, Objective};
-use locdiff_experiments::paper::{RATE_PUBLISHED, Task, published};
+use locdiff_experiments::paper::{RATES_PUBLISHED, Task, published};
 use locdiff_experiments::simulation::{batch, learning_rate};
 use locdiff_experiments::training::conditions;
 use locdiff_experiments::{standard_normal, thread_seconds};
@@ -164,7 +164,7 @@ pub fn diffuse(
         let loss = (output - clean).square().mean()
             + (decoded - directions(&places, &device)).square().sum_dim(1).mean();
         let gradients = GradientsParams::from_grads(loss.backward(), &denoiser);
-        let rate = learning_rate(RATE_PUBLISHED, step as f64 / steps as f64);
+        let rate = learning_rate(RATES_PUBLISHED[1], step as f64 / steps as f64);
         denoiser = optimizer.step(rate, denoiser, gradients).0;
     }
     let denoiser = denoiser.valid();

@@ -11,7 +11,7 @@ use anyhow::Result;
 use burn::tensor::{Device, Tensor, TensorData};
 use locdiff::{Diffusion, Method};
 use locdiff_experiments::paper::{
-    Answers, RATE_OURS, RATE_PUBLISHED, STEPS, Task, Variant, cells, commit, modes, ours,
+    Answers, RATES_OURS, RATES_PUBLISHED, STEPS, Task, Variant, cells, commit, modes, ours,
     published, table_head,
 };
 use locdiff_experiments::round;
@@ -56,8 +56,10 @@ fn main() -> Result<()> {
 fn answer(folder: &Path) -> Result<()> {
     let task = Task::build()?;
     let width = task.simulation.width;
-    let trained = |name: &str, config, rate| -> Result<Diffusion> {
-        Ok(Variant { name: name.to_owned(), config, steps: STEPS, rate }.trained(&task)?.0)
+    let trained = |name: &str, config, rates: [f64; 2]| -> Result<Diffusion> {
+        Ok(Variant { name: name.to_owned(), config, steps: STEPS, rates: rates.to_vec() }
+            .trained(&task)?
+            .0)
     };
     let mut answers = Answers {
         truths: task.test.places.clone(),
@@ -75,7 +77,7 @@ fn answer(folder: &Path) -> Result<()> {
     let anywhere = gallery.best(&task, None);
     add("retrieval over MP16's 100k", places_of(&anywhere, &task))?;
     for degree in [23, 47] {
-        let model = trained("as published", published(degree, width, None), RATE_PUBLISHED)?;
+        let model = trained("as published", published(degree, width, None), RATES_PUBLISHED)?;
         let name = format!("LocDiff as published, L = {degree}, one pass");
         add(&name, modes(&task.one_pass(&model), degree))?;
         if degree == 23 {
@@ -92,7 +94,7 @@ fn answer(folder: &Path) -> Result<()> {
         }
     }
     for degree in [23, 47] {
-        let model = trained("ours", ours(degree, width, Some(128)), RATE_OURS)?;
+        let model = trained("ours", ours(degree, width, Some(128)), RATES_OURS)?;
         let outputs = task.one_pass(&model);
         add(&format!("ours, L = {degree}, one pass"), modes(&outputs, degree))?;
         let peaks = Decoder::new(degree).modes_of_batch(&outputs, PEAKS);
