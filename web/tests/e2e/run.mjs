@@ -26,7 +26,12 @@ const url = mock?.url ?? address;
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const example = async (name) => ({ name: `${name}.jpg`, type: "image/jpeg", bytes: await readFile(new URL(`../../../examples/${name}.jpg`, import.meta.url)) });
 const madagascar = await example("madagascar");
-const browser = await launch();
+let [browser, restarts] = [await launch(), 0];
+/** The browser; another one if it has ended by itself meanwhile, which the result tells. */
+async function running() {
+  if (!browser.isConnected()) [browser, restarts] = [await launch(), restarts + 1];
+  return browser;
+}
 
 const DESKTOP = { width: 1440, height: 900 };
 const PHONE = { width: 390, height: 844, phone: true };
@@ -73,7 +78,7 @@ async function download(page, selector, name) {
   return { path, suggested: got.suggestedFilename() };
 }
 
-const page = await open(browser, url, DESKTOP);
+const page = await open(await running(), url, DESKTOP);
 
 await test("the empty page invites, without an error", async () => {
   assert.equal(await page.getAttribute("body", "data-state"), "empty");
@@ -244,7 +249,7 @@ await test("the report is saved, complete, and asks nobody", async () => {
   const { model } = await current(page);
   assert.ok(text.includes(createHash("sha256").update(madagascar.bytes).digest("hex")));
   for (const part of [model.name, model.version, "Prediction, not a fact", "Limits"]) assert.ok(text.includes(part), part);
-  const context = await browser.newContext({ viewport: { width: 900, height: 1200 } });
+  const context = await (await running()).newContext({ viewport: { width: 900, height: 1200 } });
   const report = await context.newPage();
   const requests = [];
   const errors = [];
@@ -294,7 +299,7 @@ await test("a file that is no picture is refused with words", async () => {
 });
 
 await test("the keyboard reaches the answer first, and shows where it is", async () => {
-  const keys = await open(browser, url, { ...DESKTOP, reducedMotion: "reduce" });
+  const keys = await open(await running(), url, { ...DESKTOP, reducedMotion: "reduce" });
   await keys.keyboard.press("Tab");
   assert.equal(await keys.evaluate(() => document.activeElement.className), "skip");
   const outline = await keys.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
@@ -315,7 +320,7 @@ await test("an uncalibrated model gives scores, never probabilities", async () =
     skipped.push("scores: the server has no uncalibrated model");
     return;
   }
-  const other = await open(browser, url, DESKTOP);
+  const other = await open(await running(), url, DESKTOP);
   await other.click("#settings summary");
   await other.selectOption("#model", scores.name);
   await drop(other, [madagascar]);
@@ -328,7 +333,7 @@ await test("an uncalibrated model gives scores, never probabilities", async () =
 
 for (const colorScheme of ["dark", "light"]) {
   await test(`the telephone, ${colorScheme}`, async () => {
-    const phone = await open(browser, url, { ...PHONE, colorScheme });
+    const phone = await open(await running(), url, { ...PHONE, colorScheme });
     assert.equal(await phone.getAttribute("html", "data-theme"), colorScheme === "dark" ? "dark" : "day");
     if (colorScheme === "dark") await shot(phone, "phone-empty");
     await drop(phone, [madagascar]);
@@ -360,6 +365,7 @@ console.log(
     console_errors: seen.errors.length,
     csp_violations: seen.violations.length,
     axe_serious: serious,
+    browser_restarts: restarts,
     density_reference: density?.reference ?? null,
     density_points: density?.points ?? 0,
     density_correlation: density?.correlation ?? null,
