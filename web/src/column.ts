@@ -40,10 +40,16 @@ export function problemColumn(visit: Visit, actions: Actions): HTMLElement {
     { class: "answer problem" },
     h("p", { class: "eyebrow" }, "No answer"),
     h("h2", { class: "place" }, title),
-    detail !== title && h("p", { class: "detail" }, detail),
+    detail !== title && h("p", { class: "detail" }, sentence(detail)),
     h("p", { class: "advice" }, advice),
     h("button", { type: "button", class: "quiet", onclick: actions.retry }, "Try again"),
   );
+}
+
+/** The server's words as a sentence. */
+function sentence(text: string): string {
+  const begun = text.slice(0, 1).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
 }
 
 export interface Playback {
@@ -103,7 +109,7 @@ function candidates(visit: Visit, noun: string, actions: Actions): HTMLElement {
         "button",
         { type: "button", class: "candidate", "data-index": index, onclick: () => actions.choose(index), style: `--part:${place.mass.toFixed(4)}` },
         h("span", { class: "rank" }, String(index + 1)),
-        h("span", { class: "name" }, place.name, place.around !== "" && h("small", {}, place.around)),
+        h("span", { class: "name" }, place.name, h("small", {}, place.around || coordinates(place.latitude, place.longitude))),
         h("span", { class: "numbers" }, h("b", {}, percent(place.mass)), h("small", {}, `± ${km(place.radius_km)}`)),
       ),
     );
