@@ -71,11 +71,10 @@ export class App {
   begin(): void {
     const { globe, models, settings, server } = this.#parts;
     listenForPictures((pictures) => this.take(pictures), (message) => this.#say(message, true));
+    this.#offerModels(models);
     const select = byId<HTMLSelectElement>("model");
-    for (const model of models) select.append(h("option", { value: model.name }, model.name));
-    const note = byId("model-note");
     select.addEventListener("change", () => {
-      note.textContent = models.find((model) => model.name === select.value)?.description ?? "";
+      byId("model-note").textContent = this.#parts.models.find((model) => model.name === select.value)?.description ?? "";
     });
     byId("key-field").hidden = !settings.key_required;
     if (settings.key_required) byId<HTMLDetailsElement>("settings").open = true;
@@ -88,6 +87,11 @@ export class App {
     globe.startTurning();
     new ResizeObserver(() => this.#current === null && globe.showWhole()).observe(byId("globe"));
     document.body.dataset["ready"] = "true";
+  }
+
+  #offerModels(models: ModelEntry[]): void {
+    this.#parts.models = models;
+    for (const model of models) byId("model").append(h("option", { value: model.name }, model.name));
   }
 
   /** Locates pictures, one after the other; the first is shown at once. */
@@ -126,6 +130,8 @@ export class App {
       const answer = await server.locate(visit.file, { model: visit.model, top: NAMED, density: true, frames: 0 });
       if (answer.density === undefined) throw new ServerProblem("The answer has no map", "The server sent no density.", 500, "Update the server, then try again.");
       visit.answer = answer;
+      // A server with keys tells its models only to those who have one.
+      if (this.#parts.models.length === 0) this.#offerModels(await server.models().catch(() => []));
       visit.answeredAt = new Date();
       visit.localSha256 = await sha256(visit.file);
       visit.whole = await engine.open(answer.density);
