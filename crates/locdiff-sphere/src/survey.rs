@@ -1,7 +1,9 @@
 //! A density measured all over the sphere: what can be asked of a probability map.
 
 mod basins;
+mod circle;
 mod decisions;
+mod nodes;
 mod patch;
 mod radii;
 mod region;
@@ -16,7 +18,9 @@ pub use region::Region;
 use crate::area::{Area, Cover};
 use crate::cells::{CellId, POINTS, PointValues, Rule, Tiling, place_at};
 use crate::mesh::{Coverage, Leaf, Mesh, Sheet, Sheets, Surface};
-use crate::{Density, EARTH_RADIUS_KM, LatLon, UnitVector};
+use crate::{Density, EARTH_RADIUS_KM, LatLon};
+use circle::CircleBorder;
+use nodes::Nodes;
 use patch::{Patch, Point};
 
 /// A density on cells that resolve it. Made by [`Density::survey`].
@@ -31,6 +35,8 @@ pub struct Survey<'a> {
     ranges: Arc<[Range]>,
     /// The modes of the usual prominence, once they were asked for.
     modes: OnceLock<Modes>,
+    /// The cells' points, once somebody sorted by them.
+    nodes: Arc<OnceLock<Nodes>>,
 }
 
 /// A part of the sphere: its probability, and its area in steradians.
@@ -57,7 +63,7 @@ const DEEPEST_PATCH: u32 = 8;
 impl<'a> Survey<'a> {
     pub(crate) fn new(density: &'a Density, mesh: Arc<Mesh>) -> Survey<'a> {
         let ranges = mesh.leaves.iter().map(|leaf| Range::of(&leaf.sheet.values)).collect();
-        Survey { density, mesh, ranges, modes: OnceLock::new() }
+        Survey { density, mesh, ranges, modes: OnceLock::new(), nodes: Arc::default() }
     }
 
     /// The density that was measured.
@@ -132,21 +138,17 @@ impl<'a> Survey<'a> {
     /// If the radius is not a positive number.
     pub fn probability_within(&self, centre: LatLon, radius_km: f64) -> f64 {
         let area = Area::circle(centre, radius_km).expect("the radius is a positive number");
-        let border = AreaBorder { tiling: self.mesh.tiling, area: &area };
-        let (middle, radius) = (UnitVector::from(centre), radius_km / EARTH_RADIUS_KM);
+        let radius = radius_km / EARTH_RADIUS_KM;
         if radius < 0.25 * self.width_at(centre) {
             return self.probability_of_spot(centre, radius);
         }
+        let border = CircleBorder::new(self.mesh.tiling, &area, centre, radius);
         let mut mass = 0.0;
-        for leaf in self.leaves_with_mass() {
+        for disc in &self.nodes().discs {
             // Most cells are surely in or out; only the others are worth an exact look.
-            let angle = self.mesh.tiling.middle(leaf.id).angle_to(middle);
-            let reach = self.mesh.tiling.reach(leaf.id);
-            if angle + reach <= radius && !leaf.sheet.is_cut() {
-                mass += leaf.mass;
-            } else if angle - reach < radius {
-                let cover = area.cover(&self.mesh.tiling.rectangle(leaf.id));
-                mass += self.extent_of_leaf(leaf, cover, &border).mass;
+            let cover = border.cover_of_disc(disc.middle, disc.reach);
+            if cover != Cover::Outside {
+                mass += self.extent_of_leaf(&self.mesh.leaves[disc.leaf], cover, &border).mass;
             }
         }
         mass

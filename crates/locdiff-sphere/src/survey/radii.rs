@@ -1,7 +1,6 @@
 //! How far from a place one has to go to have seen a given probability.
 
 use super::Survey;
-use crate::cells::{POINTS, Rule, unit_vector};
 use crate::{EARTH_RADIUS_KM, LatLon, UnitVector};
 
 const HALF_CIRCUMFERENCE_KM: f64 = std::f64::consts::PI * EARTH_RADIUS_KM;
@@ -18,22 +17,11 @@ impl Survey<'_> {
             "a circle of probability {probability}: 0 to 1"
         );
         let here = UnitVector::from(place).to_array();
-        let points = Rule::get().points;
         // Squares of chords sort like distances, and need no trigonometry.
-        let mut rings: Vec<(f64, f64)> = Vec::new();
-        for leaf in self.leaves_with_mass() {
-            let masses = self.node_masses(leaf);
-            for i in 0..POINTS {
-                for j in 0..POINTS {
-                    if masses[i][j] > 0.0 {
-                        let (theta, phi) = self.mesh.tiling.point(leaf.id, points[i], points[j]);
-                        let there = unit_vector(theta, phi).to_array();
-                        let chord = (0..3).map(|axis| (here[axis] - there[axis]).powi(2)).sum();
-                        rings.push((chord, masses[i][j]));
-                    }
-                }
-            }
-        }
+        let chord = |there: [f64; 3]| (0..3).map(|axis| (here[axis] - there[axis]).powi(2)).sum();
+        let points = &self.nodes().points;
+        let mut rings: Vec<(f64, f64)> =
+            points.iter().map(|node| (chord(node.direction), node.mass)).collect();
         let total: f64 = rings.iter().map(|(_, mass)| mass).sum();
         let chord = weighted_quantile(&mut rings, probability * total);
         let guess = 2.0 * (0.5 * chord.sqrt()).clamp(0.0, 1.0).asin() * EARTH_RADIUS_KM;
@@ -66,7 +54,7 @@ impl Survey<'_> {
 
 /// The key up to which the weights sum to `wanted`: the heaviest half is searched again and again, so
 /// that nothing is sorted that needn't be.
-fn weighted_quantile(pairs: &mut [(f64, f64)], mut wanted: f64) -> f64 {
+pub(super) fn weighted_quantile(pairs: &mut [(f64, f64)], mut wanted: f64) -> f64 {
     let mut rest = pairs;
     while rest.len() > 1 {
         let middle = rest.len() / 2;

@@ -5,6 +5,7 @@
 //! level: the order is by log q(u) − ε·sin(latitude).
 
 use super::patch::{Patch, Point};
+use super::radii::weighted_quantile;
 use super::{Border, Extent, Range, Survey};
 use crate::area::Cover;
 use crate::cells::{CellId, Tiling};
@@ -62,20 +63,9 @@ impl<'a> Survey<'a> {
     /// The rank from which on places hold a probability.
     fn threshold(&self, level: f64) -> f64 {
         // All points by rank give a first guess.
-        let mut ranks: Vec<(f64, f64)> = Vec::new();
-        for leaf in self.leaves_with_mass() {
-            let points = Patch::of(leaf, self.mesh.tiling);
-            let masses = self.node_masses(leaf);
-            let ranked = points.points().zip(masses.into_iter().flatten());
-            ranks.extend(ranked.filter(|(_, m)| *m > 0.0).map(|(p, mass)| (rank_of(&p), mass)));
-        }
-        ranks.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let mut sum = 0.0;
-        let guess = ranks.iter().position(|(_, mass)| {
-            sum += mass;
-            sum >= level
-        });
-        let guess = ranks[guess.unwrap_or(ranks.len() - 1)].0;
+        let nodes = self.nodes().points.iter();
+        let mut falling: Vec<(f64, f64)> = nodes.map(|node| (-node.rank, node.mass)).collect();
+        let guess = -weighted_quantile(&mut falling, level);
         // Mass falls with the threshold: bracket the level, then close in.
         let mass = |threshold: f64| self.extent(&self.level_set(threshold)).mass - level;
         let first = (guess, mass(guess));
@@ -178,7 +168,7 @@ fn rank(density: &Density, place: LatLon) -> f64 {
     density.log_density(place) - TIE * place.latitude().to_radians().sin()
 }
 
-fn rank_of(point: &Point) -> f64 {
+pub(super) fn rank_of(point: &Point) -> f64 {
     point.log_density - TIE * point.theta.cos()
 }
 
