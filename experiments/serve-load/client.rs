@@ -14,6 +14,8 @@ pub(crate) fn request(image: &[u8]) -> Vec<u8> {
 }
 
 pub(crate) struct Client {
+    /// Requests that were sent again, because the server had closed the idle connection.
+    pub(crate) repeated: usize,
     address: SocketAddr,
     stream: Option<TcpStream>,
     buffer: Vec<u8>,
@@ -31,7 +33,7 @@ pub(crate) enum Said {
 
 impl Client {
     pub(crate) fn new(address: SocketAddr) -> Client {
-        Client { address, stream: None, buffer: vec![0; 64 << 10] }
+        Client { repeated: 0, address, stream: None, buffer: vec![0; 64 << 10] }
     }
 
     /// One request, on the connection that is open or on a new one. An old connection that the server has
@@ -39,7 +41,10 @@ impl Client {
     pub(crate) fn ask(&mut self, request: &[u8]) -> Said {
         let reused = self.stream.is_some();
         match self.ask_once(request) {
-            Said::Nothing if reused => self.ask_once(request),
+            Said::Nothing if reused => {
+                self.repeated += 1;
+                self.ask_once(request)
+            }
             said => said,
         }
     }

@@ -97,6 +97,10 @@ fn main() -> Result<()> {
         ),
         ("lost in the overload (no answer at all)", stormy.lost.to_string()),
         (
+            "sent again, because an idle connection or a refused body had closed the connection",
+            stormy.repeated.to_string(),
+        ),
+        (
             "memory of the server at the first third, at the end",
             format!("{:.0}, {:.0} MB", stormy.early_mb, stormy.late_mb),
         ),
@@ -137,6 +141,10 @@ fn main() -> Result<()> {
         )?;
     }
     println!("{figures}");
+    ensure!(http_per_s >= 0.9 * engine_per_s, "HTTP costs more than a tenth");
+    ensure!(stormy.refused_p99_ms < 50.0, "refusals take too long");
+    ensure!(stormy.accepted_p99_ms <= allowed_ms, "accepted requests take too long");
+    ensure!(stormy.lost + stopped.lost == 0, "requests were lost");
     Ok(())
 }
 

@@ -14,8 +14,8 @@ use locdiff_server::{Engine, LocateOptions, Outcome, SentImage, Settings};
 use crate::client::{Client, Said};
 use crate::server::Server;
 
-/// Enough to keep two workers' batches filled, and another batch each in the queue.
-const CLIENTS: usize = 24;
+/// Enough to keep two workers' batches filled, and one more in the queue.
+const CLIENTS: usize = 12;
 /// Clients of the overload: more than can wait at a time.
 const CROWD: usize = 300;
 
@@ -65,9 +65,15 @@ pub(crate) fn saturate(server: &Server, requests: &[Vec<u8>], time: Duration) ->
                         break;
                     }
                     match client.ask(&requests[k % requests.len()]) {
-                        Said::Status(200) => done.fetch_add(1, Ordering::Relaxed),
-                        _ => failed.fetch_add(1, Ordering::Relaxed),
-                    };
+                        Said::Status(200) => {
+                            done.fetch_add(1, Ordering::Relaxed);
+                        }
+                        _ => {
+                            failed.fetch_add(1, Ordering::Relaxed);
+                            // Who is refused waits a little, if not as long as it was told.
+                            thread::sleep(Duration::from_millis(50));
+                        }
+                    }
                 }
             });
         }
@@ -105,6 +111,7 @@ pub(crate) struct Stormy {
     pub(crate) accepted: usize,
     pub(crate) refused: usize,
     pub(crate) lost: usize,
+    pub(crate) repeated: usize,
     pub(crate) accepted_p50_ms: f64,
     pub(crate) accepted_p99_ms: f64,
     pub(crate) refused_p50_ms: f64,
@@ -125,7 +132,7 @@ pub(crate) fn overload(
     let (sender, tickets) = mpsc::channel::<usize>();
     let tickets = Mutex::new(tickets);
     let outcomes = Mutex::new(Vec::with_capacity(count));
-    let mut memory = Vec::new();
+    let (mut memory, repeated) = (Vec::new(), AtomicUsize::new(0));
     thread::scope(|scope| {
         for _ in 0..CROWD {
             scope.spawn(|| {
@@ -137,6 +144,7 @@ pub(crate) fn overload(
                     let said = client.ask(&requests[ticket % requests.len()]);
                     outcomes.lock().expect("no panic").push((said, ms(began.elapsed())));
                 }
+                repeated.fetch_add(client.repeated, Ordering::Relaxed);
             });
         }
         let began = Instant::now();
@@ -164,6 +172,7 @@ pub(crate) fn overload(
         accepted: accepted.len(),
         refused: refused.len(),
         lost: outcomes.len() - accepted.len() - refused.len(),
+        repeated: repeated.load(Ordering::Relaxed),
         accepted_p50_ms: quantile(&mut accepted, 0.5),
         accepted_p99_ms: quantile(&mut accepted, 0.99),
         refused_p50_ms: quantile(&mut refused, 0.5),
@@ -184,7 +193,11 @@ pub(crate) fn disturbed(
     thread::scope(|scope| {
         scope.spawn(|| {
             let Ok(mut slow) = TcpStream::connect(server.address) else { return };
-            for byte in requests[0].chunks(1) {
+            let (head, body) = requests[0].split_at(
+                requests[0].windows(4).position(|w| w == b"\r\n\r\n").map_or(0, |at| at + 4),
+            );
+            let _ = slow.write_all(head);
+            for byte in body.chunks(1) {
                 if stop.load(Ordering::Relaxed) || slow.write_all(byte).is_err() {
                     return;
                 }
@@ -228,10 +241,14 @@ pub(crate) fn stop_under_load(server: Server, requests: &[Vec<u8>]) -> Result<St
                     let mut counts = counts.lock().expect("no panic");
                     match said {
                         Said::NotConnected => return,
-                        Said::Status(_) => counts[1] += 1,
-                        Said::Nothing => counts[2] += 1,
+                        Said::Status(200 | 429 | 503) => counts[1] += 1,
+                        Said::Status(_) | Said::Nothing => counts[2] += 1,
                     }
                     counts[0] += 1;
+                    drop(counts);
+                    if said != Said::Status(200) {
+                        thread::sleep(Duration::from_millis(20));
+                    }
                 }
             });
         }

@@ -43,7 +43,7 @@ export class App {
   readonly #actions: Actions = {
     choose: (index) => this.#choose(index),
     constrain: (text) => void this.#constrainByText(text),
-    unconstrain: (index) => void this.#setConstraints(this.#current!.constraints.filter((_, k) => k !== index)),
+    unconstrain: (index) => void this.#constrain((known) => known.filter((_, k) => k !== index)),
     draw: () => this.#draw(),
     play: () => void this.#player.toggle((error) => this.#say(words(error).detail, true)),
     seek: (frame) => this.#player.seek(frame),
@@ -274,6 +274,8 @@ export class App {
     this.#say(`Showing candidate ${index + 1}, ${place.name}, ${nounOf(visit)} ${percent(place.mass)}.`);
   }
 
+  #constraining: Promise<void> = Promise.resolve();
+
   async #constrainByText(text: string): Promise<void> {
     const { basemap } = this.#parts;
     const parsed = parseConstraint(text, basemap.countries, () => basemap.land.geometry.coordinates);
@@ -282,19 +284,25 @@ export class App {
       byId("within").setAttribute("aria-invalid", "true");
       return;
     }
-    await this.#setConstraints([...this.#current!.constraints, parsed.constraint]);
+    await this.#constrain((known) => [...known, parsed.constraint]);
   }
 
   #draw(): void {
     this.#drawing.start((points) => {
       const parsed = drawnRegion(points, ++this.#drawn);
-      if ("constraint" in parsed) void this.#setConstraints([...this.#current!.constraints, parsed.constraint]);
+      if ("constraint" in parsed) void this.#constrain((known) => [...known, parsed.constraint]);
     });
   }
 
-  async #setConstraints(constraints: Constraint[]): Promise<void> {
+  /** One change after the other: each begins with what the last one left. */
+  #constrain(change: (known: Constraint[]) => Constraint[]): Promise<void> {
     const visit = this.#current;
-    if (visit === null || visit.state !== "answered") return;
+    if (visit === null || visit.state !== "answered") return Promise.resolve();
+    this.#constraining = this.#constraining.then(() => this.#setConstraints(visit, change(visit.constraints)));
+    return this.#constraining;
+  }
+
+  async #setConstraints(visit: Visit, constraints: Constraint[]): Promise<void> {
     const { engine } = this.#parts;
     byId("column").setAttribute("aria-busy", "true");
     this.#say("Computing the answer within the constraint.");

@@ -124,3 +124,11 @@ export function drawnRegion(points: readonly Position[], number: number): Parsed
   const label = `drawn region ${number} (${points.length} corners)`;
   return { constraint: { label, area: { kind: "polygons", coordinates: [[unwrapped(points)]] } } };
 }
+
+/** The corners of an area that has few of them: what a reader needs to draw it again. Named countries need none. */
+export function cornersOf({ area }: Constraint): string {
+  if (area.kind !== "polygons") return "";
+  const corners = area.coordinates.flat(2);
+  if (corners.length > 100) return "";
+  return corners.map(([longitude, latitude]) => `${latitude!.toFixed(4)},${longitude!.toFixed(4)}`).join(" ");
+}

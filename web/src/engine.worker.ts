@@ -19,6 +19,16 @@ export type Request =
 export type Reply = { id: number; value: unknown } | { id: number; error: string };
 
 let maps: Promise<Maps> | null = null;
+/** How often the instance was replaced; a density's number tells which one made it, so that none is taken for another. */
+let generation = 0;
+const GENERATION = 1_000_000;
+
+const outer = (inner: number) => generation * GENERATION + inner;
+
+function inner(number: number): number {
+  if (Math.floor(number / GENERATION) !== generation) throw new Error("the map had to be given up for want of memory; drop the picture again");
+  return number % GENERATION;
+}
 
 async function load(): Promise<Maps> {
   const response = await fetch(new URL("./generated/locdiff_wasm.wasm", import.meta.url));
@@ -30,36 +40,38 @@ async function answer(request: Request): Promise<{ value: unknown; transfer: Tra
   const engine = await maps;
   switch (request.kind) {
     case "open":
-      return { value: engine.open(request.density), transfer: [] };
+      return { value: outer(engine.open(request.density)), transfer: [] };
     case "restrict": {
-      let number = request.number;
+      const whole = inner(request.number);
+      let number = whole;
       for (const area of request.areas) {
         const next = engine.restrict(number, area);
         // Restricted densities share what they restrict: the steps between aren't needed by number.
-        if (number !== request.number) engine.release(number);
+        if (number !== whole) engine.release(number);
         number = next;
       }
-      return { value: number, transfer: [] };
+      return { value: outer(number), transfer: [] };
     }
     case "summary":
-      return { value: engine.summary(request.number, request.candidates), transfer: [] };
+      return { value: engine.summary(inner(request.number), request.candidates), transfer: [] };
     case "scale":
-      return { value: engine.scale(request.number), transfer: [] };
+      return { value: engine.scale(inner(request.number)), transfer: [] };
     case "regions":
-      return { value: engine.regions(request.number), transfer: [] };
+      return { value: engine.regions(inner(request.number)), transfer: [] };
     case "top":
       // A coarse look at the whole Earth: for pictures that come by quickly.
-      return { value: engine.tile(request.number, 0, 0, 0, 128).reduce((a, b) => Math.max(a, b)), transfer: [] };
+      return { value: engine.tile(inner(request.number), 0, 0, 0, 128).reduce((a, b) => Math.max(a, b)), transfer: [] };
     case "release":
-      request.numbers.forEach((number) => engine.release(number));
+      // Those of an instance that is gone went with it.
+      request.numbers.filter((number) => Math.floor(number / GENERATION) === generation).forEach((number) => engine.release(inner(number)));
       return { value: null, transfer: [] };
     case "values": {
-      const values = engine.tile(request.number, request.zoom, request.x, request.y, request.size);
+      const values = engine.tile(inner(request.number), request.zoom, request.x, request.y, request.size);
       return { value: values, transfer: [values.buffer] };
     }
     case "tile": {
       const { number, zoom, x, y, size, top, theme } = request;
-      const pixels = paint(engine.tile(number, zoom, x, y, size), top, theme);
+      const pixels = paint(engine.tile(inner(number), zoom, x, y, size), top, theme);
       const bitmap = await createImageBitmap(new ImageData(pixels, size, size));
       return { value: bitmap, transfer: [bitmap] };
     }
@@ -72,7 +84,10 @@ self.onmessage = (event: MessageEvent<{ id: number; request: Request }>) => {
     ({ value, transfer }) => self.postMessage({ id, value } satisfies Reply, { transfer }),
     (error: unknown) => {
       // A trap leaves the instance in an unknown state: the next request gets a fresh one.
-      if (error instanceof WebAssembly.RuntimeError) maps = null;
+      if (error instanceof WebAssembly.RuntimeError) {
+        maps = null;
+        generation++;
+      }
       const message = error instanceof Error ? error.message : String(error);
       self.postMessage({ id, error: message } satisfies Reply);
     },

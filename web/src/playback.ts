@@ -94,6 +94,7 @@ export class Player {
       frames.push({ step, of, number, top: await engine.top(number) });
     }
     visit.frames = frames;
+    if (visit !== this.#visit) return;
     this.#state = { ...this.#state, loading: false, available: frames.length > 0, count: frames.length, frame: 0 };
     this.render();
   }

@@ -83,7 +83,7 @@ function visit(): Visit {
 describe("what is saved", () => {
   test("GeoJSON says that it is a prediction, of what and by what", () => {
     const { features } = geojsonOf(visit());
-    expect(features.map((feature) => feature.properties!["kind"])).toEqual(["region", "candidate"]);
+    expect(features.map((feature) => feature.properties!["kind"])).toEqual(["region", "candidate", "constraint"]);
     for (const { properties } of features) expect(properties).toMatchObject({ prediction: true, calibrated: false, sha256: "ab".repeat(32), within: [`in ${evil}`] });
     expect(features[1]!.geometry).toEqual({ type: "Point", coordinates: [2, 1.234568] });
   });

@@ -164,7 +164,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     memory::keep_for_a_while();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(serve(settings))
+    let ended = runtime.block_on(serve(settings));
+    // What is still computed for nobody must not keep the process.
+    runtime.shutdown_background();
+    ended
 }
 
 async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
@@ -179,7 +182,15 @@ async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
             "everybody who can reach {address} may use this server; --api-key-file closes it"
         );
     }
-    match server.run(stop_signal()).await {
+    let stop = async {
+        stop_signal().await;
+        // Whoever asks twice doesn't want to wait.
+        tokio::spawn(async {
+            stop_signal().await;
+            std::process::exit(1);
+        });
+    };
+    match server.run(stop).await {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(locdiff_server::ServeError::Model(error @ locdiff::CannotOpen::Missing { .. })) => {
             Ok(refused(&error.to_string(), NO_MODEL))

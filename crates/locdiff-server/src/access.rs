@@ -37,7 +37,8 @@ pub(crate) async fn around(State(app): State<App>, request: Request, next: Next)
     let mut response = async {
         if is_guarded(path) && !is_known(request.headers(), &app.keys) {
             let detail = "send one of this server's keys in the header `Authorization: Bearer KEY`";
-            say_farewell(request.into_body()).await;
+            let (parts, body) = request.into_parts();
+            say_farewell(&parts.headers, body).await;
             return Problem::new(NO_KEY, detail).into_response();
         }
         let limit = app.settings.request_timeout();
@@ -107,7 +108,8 @@ pub(crate) async fn wrong_method(request: Request) -> Problem {
         request.uri().path(),
         shown(request.method())
     );
-    say_farewell(request.into_body()).await;
+    let (parts, body) = request.into_parts();
+    say_farewell(&parts.headers, body).await;
     Problem::new(WRONG_METHOD, detail)
 }
 

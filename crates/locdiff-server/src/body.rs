@@ -40,7 +40,8 @@ impl Memory {
         Memory(Arc::new(Semaphore::new(pieces.max(1))))
     }
 
-    fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Problem> {
+    /// Memory for so many bytes, if there is enough left.
+    pub(crate) fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Problem> {
         let pieces = bytes.div_ceil(PIECE) as u32;
         Arc::clone(&self.0).try_acquire_many_owned(pieces).map_err(|_| {
             let detail = "other requests have taken all the memory for images; try again soon";
@@ -53,6 +54,20 @@ impl Memory {
         &self,
         headers: &HeaderMap,
         mut body: Body,
+        most: u64,
+        time: Duration,
+    ) -> Result<Received, Problem> {
+        let received = self.receive_from(headers, &mut body, most, time).await;
+        if received.is_err() {
+            say_farewell(headers, body).await;
+        }
+        received
+    }
+
+    async fn receive_from(
+        &self,
+        headers: &HeaderMap,
+        body: &mut Body,
         most: u64,
         time: Duration,
     ) -> Result<Received, Problem> {
@@ -96,8 +111,11 @@ impl Memory {
 }
 
 /// Reads on for a moment: a client that is still sending when its connection closes may never see
-/// the answer.
-pub(crate) async fn say_farewell(mut body: Body) {
+/// the answer. Who asked first whether to send (`Expect`) has sent nothing, and would be told to by reading.
+pub(crate) async fn say_farewell(headers: &HeaderMap, mut body: Body) {
+    if headers.contains_key(header::EXPECT) {
+        return;
+    }
     let mut left = FAREWELL_BYTES;
     let _ = timeout(FAREWELL, async {
         while let Some(Ok(frame)) = body.frame().await {
@@ -116,7 +134,9 @@ pub(crate) fn most_bytes(headers: &HeaderMap, settings: &Settings) -> u64 {
     match boundary(headers) {
         Some(_) => {
             let all = settings.max_image_bytes.saturating_mul(settings.max_images as u64);
-            all.min(settings.max_memory_bytes).saturating_add(ENVELOPE)
+            // Nobody gets more than half of what is there for all, but for one image of the largest kind.
+            let share = (settings.max_memory_bytes / 2).max(settings.max_image_bytes);
+            all.min(share).saturating_add(ENVELOPE)
         }
         None => settings.max_image_bytes,
     }

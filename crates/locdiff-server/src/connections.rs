@@ -15,18 +15,18 @@ use tokio::time::Instant;
 use crate::state::App;
 
 /// How long to listen for one more connection that the system has accepted already, when stopping.
-const LAST_CALL: Duration = Duration::from_millis(20);
+const LAST_CALL: Duration = Duration::from_millis(50);
 /// And for all of them.
-const LAST_CALLS: Duration = Duration::from_secs(1);
+const LAST_CALLS: Duration = Duration::from_millis(200);
 
 /// Answers connections until `stop` is done; then lets what has begun come to its end. Says whether
-/// everything did in time.
+/// everything did in time, and when that time is over.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
     app: &App,
     stop: impl Future<Output = ()>,
-) -> bool {
+) -> (bool, Instant) {
     let settings = &app.settings;
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
@@ -36,10 +36,14 @@ pub(crate) async fn serve(
     let connections =
         Arc::new(Semaphore::new(settings.max_connections.min(Semaphore::MAX_PERMITS)));
     let graceful = GracefulShutdown::new();
+    let reading = Duration::from_secs(settings.body_timeout_s);
     let mut stop = std::pin::pin!(stop);
     let accept = |stream: TcpStream, permit: Option<OwnedSemaphorePermit>| {
         // Answers are small and complete: there is nothing to wait for.
         let _ = stream.set_nodelay(true);
+        // Who doesn't read an answer must not keep it, and its connection, for ever.
+        #[cfg(target_os = "linux")]
+        let _ = socket2::SockRef::from(&stream).set_tcp_user_timeout(Some(reading));
         let service = TowerToHyperService::new(router.clone());
         let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
         let gauge = app.metrics.connections.clone();
@@ -72,8 +76,9 @@ pub(crate) async fn serve(
         };
         accept(stream, Some(permit));
     }
+    let deadline = Instant::now() + Duration::from_secs(settings.shutdown_timeout_s);
     app.stopping.store(true, std::sync::atomic::Ordering::Relaxed);
-    tracing::info!("stopping: no new connections, finishing what was accepted");
+    tracing::info!("stopping: finishing what was accepted");
     // Those that the system has accepted in our name already are answered too.
     let until = Instant::now() + LAST_CALLS;
     while Instant::now() < until
@@ -81,7 +86,17 @@ pub(crate) async fn serve(
     {
         accept(stream, None);
     }
-    drop(listener);
-    let limit = Duration::from_secs(settings.shutdown_timeout_s);
-    tokio::time::timeout(limit, graceful.shutdown()).await.is_ok()
+    // And whoever came since, up to the moment of closing.
+    if let Ok(listener) = listener.into_std() {
+        while let Ok((stream, _)) = listener.accept() {
+            if stream.set_nonblocking(true).is_ok()
+                && let Ok(stream) = TcpStream::from_std(stream)
+            {
+                accept(stream, None);
+            }
+        }
+    }
+    // Connections that nothing was read from yet would be closed: let them be read first.
+    tokio::time::sleep(LAST_CALL).await;
+    (tokio::time::timeout_at(deadline, graceful.shutdown()).await.is_ok(), deadline)
 }

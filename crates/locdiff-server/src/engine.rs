@@ -239,13 +239,13 @@ impl Engine {
 
     fn ask_automatically(&self, photos: &[Photo]) -> Vec<Said> {
         let ground = self.models.iter().find(|model| model.identity().name == FOR_THE_GROUND);
-        match &self.models[..] {
-            [only] => ask_in_turn(only, photos, |_| None),
-            [first, ..] => ask_in_turn(first, photos, |photos| {
-                ground.map(|other| ask(other, OTHERWISE, photos))
-            }),
-            [] => Vec::new(),
-        }
+        let Some(first) = self.models.first() else { return Vec::new() };
+        let others = ground.filter(|_| self.models.len() > 1);
+        ask_in_turn(
+            first,
+            photos,
+            others.map(|other| |photos: &[Photo]| ask(other, OTHERWISE, photos)),
+        )
     }
 
     fn answer(

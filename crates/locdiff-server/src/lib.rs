@@ -71,6 +71,9 @@ pub enum ServeError {
     Unfinished(u64),
 }
 
+/// How often counters are tidied, whether anybody reads them or not: samples would pile up.
+const UPKEEP: std::time::Duration = std::time::Duration::from_secs(5);
+
 /// A server that listens, and doesn't answer yet.
 pub struct Server {
     listener: TcpListener,
@@ -150,12 +153,26 @@ impl Server {
                 }
             }
         };
-        let finished = connections::serve(self.listener, router, &app, stop_or_fail).await;
+        let upkeep = tokio::spawn({
+            let metrics = Arc::clone(&app.metrics);
+            async move {
+                loop {
+                    tokio::time::sleep(UPKEEP).await;
+                    metrics.tidy();
+                }
+            }
+        });
+        let (finished, deadline) =
+            connections::serve(self.listener, router, &app, stop_or_fail).await;
+        upkeep.abort();
         app.queue.close();
-        workers.extend(opener.await.unwrap_or_default());
+        // Models that are still being opened have nobody waiting for them.
+        if let Ok(Ok(threads)) = tokio::time::timeout_at(deadline, opener).await {
+            workers.extend(threads);
+        }
         let join =
             tokio::task::spawn_blocking(move || workers.into_iter().all(|w| w.join().is_ok()));
-        let joined = tokio::time::timeout(std::time::Duration::from_secs(limit), join).await;
+        let joined = tokio::time::timeout_at(deadline, join).await;
         if let Some(error) = Arc::into_inner(failed).and_then(OnceLock::into_inner) {
             return Err(error);
         }

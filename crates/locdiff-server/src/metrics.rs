@@ -65,6 +65,11 @@ impl Metrics {
         self.recorder.register_histogram(&key, &METADATA).record(seconds);
     }
 
+    /// Folds samples into their histograms.
+    pub(crate) fn tidy(&self) {
+        self.handle.run_upkeep();
+    }
+
     /// All of it, as Prometheus reads it.
     pub(crate) fn text(&self) -> String {
         self.handle.run_upkeep();

@@ -1,7 +1,7 @@
 //! Between requests and the engine: a queue that is never longer than can be served in time.
 //!
-//! An image is admitted if it can expect to be taken up within `max_wait_ms`, by how long images took of late;
-//! otherwise it is refused at once, which costs next to nothing. What was admitted is answered. A batch is
+//! An image is admitted if it can expect its answer within `max_wait_ms`, by how long images took of late, or if
+//! nobody waits; otherwise it is refused at once, which costs next to nothing. What was admitted is answered. A batch is
 //! what waits when a worker becomes free, so that a single request never waits for company; only while
 //! others are just being received does a batch stay open, for `batch_delay_ms` at most.
 
@@ -100,9 +100,9 @@ impl<Job> Queue<Job> {
         if state.waiting.is_empty() && state.running < self.limits.max_batch * self.limits.workers {
             return Ok(());
         }
-        // Those that are being worked on are half done, on average.
-        let ahead = state.waiting.len() as f64 + 0.5 * state.running as f64;
-        let seconds = ahead * state.seconds_each;
+        // Those that are being worked on may just have been begun.
+        let ahead = state.waiting.len() + state.running + count;
+        let seconds = ahead as f64 * state.seconds_each;
         let too_long = seconds > self.limits.max_wait.as_secs_f64();
         if too_long || state.waiting.len() + count > self.limits.max_queue {
             return Err(Refusal::Full { seconds });
@@ -237,7 +237,7 @@ mod tests {
         // As if images took ten seconds each.
         queue.lock().seconds_each = 10.0;
         match queue.would_admit(1) {
-            Err(Refusal::Full { seconds }) => assert_eq!(seconds, 80.0),
+            Err(Refusal::Full { seconds }) => assert_eq!(seconds, 90.0),
             other => panic!("{other:?}"),
         }
         // An idle engine takes anything.

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::body::{images_in, most_bytes, say_farewell};
+use crate::body::{Received, images_in, most_bytes, say_farewell};
 use crate::engine::{Made, SentImage, Wanted, read_options};
 use crate::options::{Options, locate_options};
 use crate::problem::{BROKEN, NOT_READY, Problem};
@@ -133,21 +133,33 @@ async fn make(
     let wanted = match app.would_admit().and_then(|()| wanted(app)) {
         Ok(wanted) => wanted,
         Err(problem) => {
-            say_farewell(body).await;
+            say_farewell(headers, body).await;
             return Err(problem);
         }
     };
     let receiving = app.queue.receiving();
     let most = most_bytes(headers, &app.settings);
     let received = app.memory.receive(headers, body, most, app.settings.body_timeout()).await?;
-    let images = images_in(headers, received.bytes.clone(), &app.settings).await?;
+    let Received { bytes, mut memory } = received;
+    let images = images_in(headers, bytes, &app.settings).await?;
     drop(receiving);
-    // What is no image, or a bomb, is told before it waits.
-    if let [SentImage { bytes, .. }] = &images[..] {
-        locdiff::Photo::examine(bytes, &read_options(&app.settings))
-            .map_err(|error| Problem::of_photo(&error))?;
+    // What is no image, or a bomb, is told before it waits. Headers can be long: not on the threads that listen.
+    let options = read_options(&app.settings);
+    let (images, sizes) = tokio::task::spawn_blocking(move || {
+        let examine = |image: &SentImage| locdiff::Photo::examine(&image.bytes, &options);
+        let sizes: Vec<_> = images.iter().map(examine).collect();
+        (images, sizes)
+    })
+    .await
+    .map_err(|_| Problem::broken())?;
+    if let [Err(error)] = &sizes[..] {
+        return Err(Problem::of_photo(error));
     }
-    app.make(images, wanted, received).await
+    // Pixels take memory too, once they are decoded.
+    for (width, height) in sizes.into_iter().flatten().flatten() {
+        memory.merge(app.memory.take(3 * width as usize * height as usize)?);
+    }
+    app.make(images, wanted, memory).await
 }
 
 /// A model that is offered.

@@ -23,7 +23,7 @@ pub struct Settings {
     pub workers: usize,
     /// Images that may wait at most.
     pub max_queue: usize,
-    /// How long an image may expect to wait; if it would be longer, it is refused at once.
+    /// How long an image may expect to wait for its answer; if it would be longer, it is refused at once.
     pub max_wait_ms: u64,
     /// Images in one request at most.
     pub max_images: usize,
@@ -58,7 +58,7 @@ impl Default for Settings {
             host: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: 8417,
             models: Vec::new(),
-            max_batch: 8,
+            max_batch: 4,
             batch_delay_ms: 2,
             workers: 2,
             max_queue: 256,

@@ -4,9 +4,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use crate::body::{Memory, Received};
+use crate::body::Memory;
 use crate::engine::{Engine, Made, SentImage, Wanted};
 use crate::metrics::Metrics;
 use crate::problem::{BUSY, NOT_READY, Problem};
@@ -48,9 +48,9 @@ impl Shared {
         &self,
         images: Vec<SentImage>,
         wanted: Wanted,
-        received: Received,
+        memory: OwnedSemaphorePermit,
     ) -> Result<Vec<Made>, Problem> {
-        let (wanted, memory) = (Arc::new(wanted), Arc::new(received.memory));
+        let (wanted, memory) = (Arc::new(wanted), Arc::new(memory));
         let accepted = Instant::now();
         let (jobs, answers): (Vec<Job>, Vec<oneshot::Receiver<Made>>) = images
             .into_iter()
@@ -87,8 +87,7 @@ impl Shared {
 fn refused(refusal: Refusal) -> Problem {
     match refusal {
         Refusal::Full { seconds } => {
-            let detail =
-                format!("it would take {seconds:.1} s before this is begun; try again later");
+            let detail = format!("it would take about {seconds:.1} s; try again later");
             Problem::new(BUSY, detail).retry_after(seconds.ceil() as u64)
         }
         Refusal::Closed => {

@@ -14,7 +14,9 @@ pub(crate) const MAX_DEGREE: usize = 127;
 /// The largest coefficient: beyond it a density is one point for every purpose.
 pub(crate) const LARGEST_COEFFICIENT: f64 = 1e4;
 /// The most points that are taken.
-pub(crate) const MAX_POINTS: usize = 200_000;
+pub(crate) const MAX_POINTS: usize = 100_000;
+/// The most points times km of the kernel: wide kernels make every point matter everywhere.
+const MAX_POINT_KM: f64 = 2e7;
 
 /// A density on the Earth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -119,6 +121,12 @@ impl DensityWire {
                 }
                 if masses.len() > MAX_POINTS {
                     return Err(wrong(format!("{} points: at most {MAX_POINTS}", masses.len())));
+                }
+                if masses.len() as f64 * kernel_km > MAX_POINT_KM {
+                    return Err(wrong(format!(
+                        "{} points and a kernel of {kernel_km} km: their product must be {MAX_POINT_KM} at most",
+                        masses.len()
+                    )));
                 }
                 let places: Result<Vec<LatLon>, _> = latitudes
                     .iter()

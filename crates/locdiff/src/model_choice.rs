@@ -38,15 +38,15 @@ pub fn ask(model: &Geolocator, because: &'static str, photos: &[Photo]) -> Vec<S
 pub fn ask_in_turn(
     first: &Geolocator,
     photos: &[Photo],
-    other: impl FnOnce(&[Photo]) -> Option<Vec<Said>>,
+    other: Option<impl FnOnce(&[Photo]) -> Vec<Said>>,
 ) -> Vec<Said> {
     let said = first.locate_all(photos);
-    let for_others = said.iter().zip(photos);
-    let for_others: Vec<Photo> = for_others
-        .filter(|(said, _)| matches!(said, Err(NotItsKind::Other(_))))
-        .map(|(_, photo)| photo.clone())
-        .collect();
-    let others = if for_others.is_empty() { None } else { other(&for_others) };
+    let is_for_others = |said: &&Result<_, _>| matches!(said, Err(NotItsKind::Other(_)));
+    // Pictures are large: they are copied only if somebody else will look at them.
+    let others = other.filter(|_| said.iter().any(|said| is_for_others(&said))).map(|other| {
+        let chosen = said.iter().zip(photos).filter(|(said, _)| is_for_others(said));
+        other(&chosen.map(|(_, photo)| photo.clone()).collect::<Vec<Photo>>())
+    });
     let mut others = others.map(Vec::into_iter);
     let name = &first.identity().name;
     let answers = said.into_iter().map(|said| match (said, &mut others) {

@@ -52,6 +52,9 @@ pub use preprocessor_config::InvalidPreprocessing;
 use options::Deadline;
 use pixels::Pixels;
 
+/// What a header may make a reader allocate.
+const HEADER_BYTES: u64 = 16 << 20;
+
 /// An upright picture in sRGB, 8 bits per channel.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Photo {
@@ -109,17 +112,25 @@ impl Photo {
     }
 
     /// What can be said against some bytes without decoding them: that they are too many, no picture of a
-    /// known kind, or the header of one with too many pixels. Takes microseconds.
-    pub fn examine(bytes: &[u8], options: &ReadOptions) -> Result<PhotoFormat, PhotoError> {
+    /// known kind, or the header of one with too many pixels. Width and height, if the header tells them. Cheap, but
+    /// not free: a header may hold megabytes of colour profile.
+    pub fn examine(bytes: &[u8], options: &ReadOptions) -> Result<Option<(u32, u32)>, PhotoError> {
         options.check_bytes(bytes.len() as u64)?;
-        let format = PhotoFormat::of(bytes)?;
-        let reader = image::ImageReader::new(Cursor::new(bytes)).with_guessed_format();
-        // Headers that this reader doesn't understand are our decoders' business.
-        let size = reader.ok().and_then(|reader| reader.into_dimensions().ok());
+        PhotoFormat::of(bytes)?;
+        let size = || {
+            let mut reader =
+                image::ImageReader::new(Cursor::new(bytes)).with_guessed_format().ok()?;
+            let mut limits = image::Limits::default();
+            limits.max_alloc = Some(HEADER_BYTES);
+            reader.limits(limits);
+            reader.into_dimensions().ok()
+        };
+        // Headers that this reader doesn't understand, or falls over, are our decoders' business.
+        let size = catch_unwind(AssertUnwindSafe(size)).unwrap_or_default();
         if let Some((width, height)) = size {
             options.check_pixels(width, height)?;
         }
-        Ok(format)
+        Ok(size)
     }
 
     /// A picture from its pixels, row by row; `None` if they aren't `3·width·height` numbers, or

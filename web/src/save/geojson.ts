@@ -1,6 +1,7 @@
 // The answer as GeoJSON: the same features as `locdiff predict --geojson`.
 
-import type { Feature, FeatureCollection } from "geojson";
+import type { Feature, FeatureCollection, Geometry } from "geojson";
+import { cornersOf } from "../constraints";
 import type { Visit } from "../visit";
 
 const degrees = (value: number) => Math.round(value * 1e6) / 1e6;
@@ -25,5 +26,13 @@ export function geojsonOf(visit: Pick<Visit, "answer" | "regions" | "places" | "
     const properties = { kind: "candidate", rank: index + 1, latitude, longitude, mass, radius_km, name, around, country, ...about };
     return { type: "Feature", geometry: { type: "Point", coordinates: [longitude, latitude] }, properties };
   });
-  return { type: "FeatureCollection", features: [...regions, ...candidates] };
+  const constraints = visit.constraints.map((constraint): Feature => {
+    const { label, area } = constraint;
+    // Of named countries the name is enough.
+    const drawn = area.kind === "polygons" && cornersOf(constraint) !== "";
+    const geometry: Geometry | null = drawn ? { type: "MultiPolygon", coordinates: area.coordinates } : null;
+    const numbers = area.kind === "polygons" ? {} : area;
+    return { type: "Feature", geometry: geometry!, properties: { ...numbers, ...about, kind: "constraint", label } };
+  });
+  return { type: "FeatureCollection", features: [...regions, ...candidates, ...constraints] };
 }

@@ -1,5 +1,6 @@
 // A report for somebody's file: one HTML document that asks nobody for anything.
 
+import { cornersOf } from "../constraints";
 import { bytes, coordinates, km, km2, percent } from "../format";
 import { escaped } from "../html";
 import { nounOf, type Visit } from "../visit";
@@ -49,7 +50,7 @@ export function reportOf(parts: ReportParts): string {
       const numbers = [percent(place.mass), km(place.radius_km)].map((text) => `<td class="number">${escaped(text)}</td>`);
       return `<tr><td>${index + 1}</td><td>${escaped(name)}</td><td>${escaped(coordinates(place.latitude, place.longitude, 4))}</td>${numbers.join("")}</tr>`;
     });
-  const within = visit.constraints.map(({ label }) => label);
+  const within = visit.constraints.map((constraint) => [constraint.label, cornersOf(constraint)].filter((part) => part !== "").join(": "));
   const constraintText = within.length === 0 ? "none: the whole Earth" : `${within.join(" and ")}; set on the page by its user. ${percent(summary.share)} of the unconstrained answer lies there, and all numbers are renormalised to it`;
   const sameHash = visit.localSha256 === null ? "computed by the server" : visit.localSha256 === image.sha256 ? "computed by the server and by the browser, the same" : `computed by the server; the browser computes ${visit.localSha256}`;
   const limits = [

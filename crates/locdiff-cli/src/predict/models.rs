@@ -84,7 +84,7 @@ impl<'a> Models<'a> {
                 all
             }
             Models::Automatic { built_in, other } => {
-                let other = |photos: &[Photo]| other.as_ref().map(|other| other.locate(photos));
+                let other = other.as_ref().map(|other| |photos: &[Photo]| other.locate(photos));
                 let said = ask_in_turn(built_in, photos, other).into_iter();
                 said.map(|said| vec![said]).collect()
             }

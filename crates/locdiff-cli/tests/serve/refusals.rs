@@ -25,7 +25,7 @@ fn nonsense_is_refused_in_words() {
         (too_many, 413, "more than 2 images"),
         (server.post("/v1/locate", &photo), 422, "locdiff model fetch geoclip"),
         (server.post("/v1/density", b"{}"), 400, "no density"),
-        (server.post("/v1/density?width=63", b"{}"), 400, "from 64 to 4096"),
+        (server.post("/v1/density?width=63", b"{}"), 400, "from 64 to 2048"),
         (server.get("/v1/locate"), 405, "Allow"),
         (server.get("/nothing"), 404, "nothing at /nothing"),
     ];
@@ -115,6 +115,10 @@ fn too_much_at_once_is_refused_at_once() {
     let refused: Vec<_> = asked.iter().filter(|(answer, _)| answer.status == 429).collect();
     assert!(answered >= 1 && !refused.is_empty(), "{answered} answered");
     assert_eq!(answered + refused.len(), 24);
+    let mut times: Vec<Duration> = refused.iter().map(|(_, time)| *time).collect();
+    times.sort();
+    // In a test on a busy machine; experiments/serve-load measures it.
+    assert!(times[times.len() / 2] < Duration::from_millis(500), "{times:?}");
     for (answer, _) in refused {
         assert!(answer.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
     }

@@ -72,6 +72,9 @@ fn angle_between(a: [f64; 3], b: [f64; 3]) -> f64 {
 /// across the line, are `a` and `b` long.
 fn share_below(inside: f64, a: f64, b: f64) -> f64 {
     let (long, short) = (a.max(b), a.min(b));
+    if long == 0.0 {
+        return f64::from(inside >= 0.0);
+    }
     if short < 1e-6 * long {
         return (0.5 + 0.5 * inside / long).clamp(0.0, 1.0);
     }
