@@ -147,12 +147,12 @@ fn report(folder: &Path) -> Result<()> {
     println!("{}", table_head("model | anchors or gallery", "median km"));
     let lists = [CONTINUOUS, GALLERY, "grid, 1M", "grid, 500k", "grid, 100k", "grid, 21k"];
     let mut figures = json!({ "n": answers.truths.len() });
-    let mut curves: Vec<(&str, Vec<[f64; 5]>)> = Vec::new();
+    let mut curves: Vec<(&str, Vec<(f64, [f64; 5])>)> = Vec::new();
     for model in MODELS {
         let gallery = find(&answers, model, GALLERY).context("nothing over MP16's places")?;
         let gallery = answers.shares(gallery)?;
         let mut curve = Vec::new();
-        for list in lists {
+        for (position, list) in lists.into_iter().enumerate() {
             let Some(k) = find(&answers, model, list) else { continue };
             let shares = answers.shares(k)?;
             let median_km = answers.median_km(k)?;
@@ -160,13 +160,16 @@ fn report(folder: &Path) -> Result<()> {
                 println!("| {model} | {list} | {} | {median_km:.0} |", cells(&shares));
             } else {
                 let both = shares.iter().zip(gallery).map(|(share, before)| {
-                    format!("{share:.1} ({:+.1})", 100.0 * (share - before) / before)
+                    let change = 100.0 * (share - before) / before;
+                    // Of nothing there is no part.
+                    let change = if before > 0.0 { format!("{change:+.1}") } else { "–".into() };
+                    format!("{share:.1} ({change})")
                 });
                 let both: Vec<String> = both.collect();
                 println!("| {model} | {list} | {} | {median_km:.0} |", both.join(" | "));
             }
             if list != CONTINUOUS {
-                curve.push(shares);
+                curve.push((position as f64, shares));
             }
             let key = format!("{} {list} within 200", model.split(' ').next().unwrap_or(model));
             let key = key.to_lowercase().replace([',', ':'], "").replace(' ', "_");
@@ -190,7 +193,7 @@ fn report(folder: &Path) -> Result<()> {
 }
 
 /// The paper's five panels, one for each radius.
-fn draw(folder: &Path, curves: &[(&str, Vec<[f64; 5]>)]) -> Result<()> {
+fn draw(folder: &Path, curves: &[(&str, Vec<(f64, [f64; 5])>)]) -> Result<()> {
     let mut sheet = Panels::new().columns(3);
     for (k, radius) in ACCURACY_RADII_KM.iter().enumerate() {
         let mut chart = Chart::new("MP16, then grids of 1M, 500k, 100k, 21k", "test places, %")
@@ -199,7 +202,7 @@ fn draw(folder: &Path, curves: &[(&str, Vec<[f64; 5]>)]) -> Result<()> {
             .width_px(460)
             .height_px(320);
         for (model, curve) in curves {
-            let points = curve.iter().enumerate().map(|(x, shares)| ((x + 1) as f64, shares[k]));
+            let points = curve.iter().map(|(position, shares)| (*position, shares[k]));
             let name = model.split(" by ").next().unwrap_or(model);
             chart = chart.series(Series::points(name, points).joined());
         }

@@ -155,7 +155,7 @@ fn draw(folder: &Path, series: &[(&str, Vec<(f64, [f64; 5])>); 2]) -> Result<()>
     for (name, points) in series {
         let mut chart = Chart::new("degree L", "test places, %")
             .y_range(0.0..=100.0)
-            .x_range(10.0..=100.0)
+            .x_range(10.0..=70.0)
             .width_px(560)
             .height_px(400);
         for (k, radius) in ACCURACY_RADII_KM.iter().enumerate() {
