@@ -46,11 +46,11 @@ fn main() -> Result<()> {
 
     // In turns; a first of each warms up.
     phases::loop_over(&engine, &sent, &settings, Duration::from_secs(1));
-    phases::saturate(&server, &requests, Duration::from_secs(1))?;
+    phases::saturate(&server, &requests, Duration::from_secs(1), phases::CLIENTS)?;
     let (mut by_loop, mut by_http, mut cpu_share) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..turns {
         by_loop.push(phases::loop_over(&engine, &sent, &settings, turn));
-        let saturated = phases::saturate(&server, &requests, turn)?;
+        let saturated = phases::saturate(&server, &requests, turn, phases::CLIENTS)?;
         by_http.push(saturated.per_s);
         cpu_share.push(saturated.client_cpu_share);
     }
@@ -65,7 +65,10 @@ fn main() -> Result<()> {
     let rate = OVERLOAD * http_per_s;
     let stormy = phases::overload(&server, &requests, rate, Duration::from_secs(overload))?;
     eprintln!("overload: {stormy:?}");
+    let undisturbed = phases::saturate(&server, &requests, turn, phases::FEW)?.per_s;
     let disturbed = phases::disturbed(&server, &requests, turn * 2)?;
+    let undisturbed =
+        0.5 * (undisturbed + phases::saturate(&server, &requests, turn, phases::FEW)?.per_s);
     let stopped = phases::stop_under_load(server, &requests)?;
     ensure!(stopped.exit_code == Some(0), "exit code {:?} after SIGTERM", stopped.exit_code);
 
@@ -106,7 +109,7 @@ fn main() -> Result<()> {
         ),
         (
             "throughput beside slow, vanishing and 1,000 idle clients / without",
-            format!("{:.3}", disturbed.per_s / http_per_s),
+            format!("{:.3}", disturbed.per_s / undisturbed),
         ),
         ("refused or lost beside them", disturbed.failed.to_string()),
         (
@@ -130,7 +133,7 @@ fn main() -> Result<()> {
         "client_cpu_share": round(client_share),
         "memory_early_mb": round(stormy.early_mb),
         "memory_late_mb": round(stormy.late_mb),
-        "disturbed_over_http": round(disturbed.per_s / http_per_s),
+        "disturbed_over_undisturbed": round(disturbed.per_s / undisturbed),
         "n": stormy.sent,
     });
     if !quick {

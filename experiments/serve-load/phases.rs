@@ -15,7 +15,9 @@ use crate::client::{Client, Said};
 use crate::server::Server;
 
 /// Enough to keep two workers' batches filled, and one more in the queue.
-const CLIENTS: usize = 12;
+pub(crate) const CLIENTS: usize = 14;
+/// Beside clients that disturb: few enough that none is refused.
+pub(crate) const FEW: usize = 8;
 /// Clients of the overload: more than can wait at a time.
 const CROWD: usize = 300;
 
@@ -52,11 +54,16 @@ pub(crate) struct Saturated {
 }
 
 /// Images per second through HTTP, from clients that ask again as soon as they are answered.
-pub(crate) fn saturate(server: &Server, requests: &[Vec<u8>], time: Duration) -> Result<Saturated> {
+pub(crate) fn saturate(
+    server: &Server,
+    requests: &[Vec<u8>],
+    time: Duration,
+    clients: usize,
+) -> Result<Saturated> {
     let (done, failed, began, cpu) =
         (AtomicUsize::new(0), AtomicUsize::new(0), Instant::now(), cpu_seconds());
     thread::scope(|scope| {
-        for number in 0..CLIENTS {
+        for number in 0..clients {
             let (done, failed) = (&done, &failed);
             scope.spawn(move || {
                 let mut client = Client::new(server.address);
@@ -214,7 +221,7 @@ pub(crate) fn disturbed(
         });
         let idle: Vec<TcpStream> =
             (0..1000).filter_map(|_| TcpStream::connect(server.address).ok()).collect();
-        let saturated = saturate(server, requests, time);
+        let saturated = saturate(server, requests, time, FEW);
         stop.store(true, Ordering::Relaxed);
         ensure!(idle.len() == 1000, "only {} idle connections", idle.len());
         saturated

@@ -100,8 +100,8 @@ impl<Job> Queue<Job> {
         if state.waiting.is_empty() && state.running < self.limits.max_batch * self.limits.workers {
             return Ok(());
         }
-        // Those that are being worked on may just have been begun.
-        let ahead = state.waiting.len() + state.running + count;
+        // Those that are being worked on may just have been begun, and those that come later may share a batch.
+        let ahead = state.waiting.len() + state.running + count + self.limits.max_batch;
         let seconds = ahead as f64 * state.seconds_each;
         let too_long = seconds > self.limits.max_wait.as_secs_f64();
         if too_long || state.waiting.len() + count > self.limits.max_queue {
@@ -237,7 +237,7 @@ mod tests {
         // As if images took ten seconds each.
         queue.lock().seconds_each = 10.0;
         match queue.would_admit(1) {
-            Err(Refusal::Full { seconds }) => assert_eq!(seconds, 90.0),
+            Err(Refusal::Full { seconds }) => assert_eq!(seconds, 130.0),
             other => panic!("{other:?}"),
         }
         // An idle engine takes anything.
