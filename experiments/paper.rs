@@ -15,7 +15,10 @@ use locdiff::{
     DenoiserConfig, Diffusion, DiffusionConfig, Method, Objective, Quadrature, SampleOptions,
     ScheduleConfig,
 };
-use locdiff_sphere::{ACCURACY_RADII_KM, Decoder, LatLon, PlaceIndex, PointScores};
+use locdiff_sphere::{
+    ACCURACY_RADII_KM, Decoder, Grid, LatLon, PlaceIndex, PointScores, Transform, coefficient_count,
+};
+use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use crate::simulation::{Simulation, Split};
@@ -109,7 +112,24 @@ pub fn im2gps3k() -> Result<Vec<LatLon>> {
 /// Modes of outputs, row by row.
 pub fn modes(outputs: &[f32], max_degree: usize) -> Vec<LatLon> {
     let decoder = Decoder::new(max_degree);
-    decoder.modes_of_batch(outputs, 1).iter().map(|peaks| peaks[0].place).collect()
+    let size = coefficient_count(max_degree);
+    outputs.par_chunks(size).map(|row| decoder.modes_of_batch(row, 1)[0][0].place).collect()
+}
+
+/// The highest nodes of a grid instead, about 100 km apart: enough to choose a rate by, and fast also for
+/// the ragged outputs of a network that has learned little.
+pub fn coarse_modes(outputs: &[f32], max_degree: usize) -> Vec<LatLon> {
+    let rings = 192.max(3 * (max_degree + 1));
+    let transform: Transform<f32> = Transform::new(Grid::new(rings, 2 * rings), max_degree);
+    let grid = transform.grid();
+    let mut values = vec![0.0; grid.len()];
+    let rows = outputs.chunks_exact(coefficient_count(max_degree)).map(|row| {
+        transform.synthesize_into(row, &mut values);
+        let nodes = 0..values.len();
+        let best = nodes.max_by(|a, b| values[*a].total_cmp(&values[*b])).unwrap_or(0);
+        grid.place(best / grid.longitudes(), best % grid.longitudes())
+    });
+    rows.collect()
 }
 
 /// A network, an objective and how long it is trained.
@@ -132,7 +152,8 @@ impl Variant {
         let mut best: Option<(f64, Diffusion, Value)> = None;
         for rate in &self.rates {
             let (diffusion, training) = self.trained_at(*rate, task)?;
-            let places = modes(&task.tuning_pass(&diffusion), self.config.denoiser.max_degree);
+            let max_degree = self.config.denoiser.max_degree;
+            let places = coarse_modes(&task.tuning_pass(&diffusion), max_degree);
             let within = shares(&places, &task.simulation.test.places[..TUNING])?;
             let score = within[2..].iter().sum::<f64>() / 3.0;
             tried.push(json!([rate, round(score)]));

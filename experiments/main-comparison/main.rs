@@ -11,8 +11,8 @@ use anyhow::Result;
 use burn::tensor::{Device, Tensor, TensorData};
 use locdiff::{Diffusion, Method};
 use locdiff_experiments::paper::{
-    Answers, RATES_OURS, RATES_PUBLISHED, STEPS, Task, Variant, cells, commit, modes, ours,
-    published, table_head,
+    Answers, RATES_OURS, RATES_PUBLISHED, STEPS, Task, Variant, cells, coarse_modes, commit, modes,
+    ours, published, table_head,
 };
 use locdiff_experiments::round;
 use locdiff_map::{Chart, Series};
@@ -82,7 +82,9 @@ fn answer(folder: &Path) -> Result<()> {
         add(&name, modes(&task.one_pass(&model), degree))?;
         if degree == 23 {
             let draws: Vec<Vec<LatLon>> = (0..DRAWS)
-                .map(|seed| modes(&task.sampled(&model, Method::Ddim(SAMPLER_STEPS), seed), degree))
+                .map(|seed| {
+                    coarse_modes(&task.sampled(&model, Method::Ddim(SAMPLER_STEPS), seed), degree)
+                })
                 .collect();
             let of = |k: usize| -> Vec<LatLon> { draws.iter().map(|draw| draw[k]).collect() };
             let rows = 0..task.test.places.len();
