@@ -88,6 +88,9 @@ struct Read {
     gps: Option<LatLon>,
 }
 
+/// The number of a job, and what was read for it.
+type Job = (usize, Read, Photo);
+
 impl Engine {
     /// Opens the models of the settings, or all that are installed.
     pub fn open(settings: &Settings) -> Result<Engine, CannotOpen> {
@@ -127,9 +130,9 @@ impl Engine {
 
     /// Where images were taken, all with the same options.
     pub fn locate(&self, images: &[SentImage], options: &LocateOptions) -> Vec<Outcome<Located>> {
-        let jobs: Vec<(&SentImage, &Wanted)>;
         let wanted = Wanted::Place(options.clone());
-        jobs = images.iter().map(|image| (image, &wanted)).collect();
+        let jobs: Vec<(&SentImage, &Wanted)> =
+            images.iter().map(|image| (image, &wanted)).collect();
         let made = self.make(&jobs).into_iter();
         made.filter_map(|made| match made {
             Made::Place(outcome) => Some(outcome),
@@ -144,7 +147,7 @@ impl Engine {
             jobs.par_iter().map(|(image, _)| self.read(image)).collect();
         let mut made: BTreeMap<usize, Made> = BTreeMap::new();
         // By model and kind of wish: which jobs, with what was read of them.
-        let mut groups: BTreeMap<(Option<&str>, bool), Vec<(usize, Read, Photo)>> = BTreeMap::new();
+        let mut groups: BTreeMap<(Option<&str>, bool), Vec<Job>> = BTreeMap::new();
         for (index, (read, photo, problem)) in read.into_iter().enumerate() {
             let wanted = jobs[index].1;
             match (photo, problem) {

@@ -100,10 +100,10 @@ impl DensityWire {
                         "max_degree {max_degree} wants {expected} coefficients, here are {found}"
                     )));
                 }
-                let bad = coefficients.iter().find(|c| !(c.abs() <= LARGEST_COEFFICIENT));
+                let bad = coefficients.iter().find(|c| c.is_nan() || c.abs() > LARGEST_COEFFICIENT);
                 if let Some(bad) = bad {
                     return Err(wrong(format!(
-                        "coefficient {bad}: between -{LARGEST_COEFFICIENT} and {LARGEST_COEFFICIENT}"
+                        "coefficient {bad:e}: between -{LARGEST_COEFFICIENT} and {LARGEST_COEFFICIENT}"
                     )));
                 }
                 let coefficients = Coefficients::from_vec(coefficients)

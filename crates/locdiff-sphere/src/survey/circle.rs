@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn shares_are_those_of_a_rectangle() {
         // Counted on a grid: the line x·cos t + y·sin t = inside, half sides 2 and 1.
-        for (turn, inside) in [(0.0_f64, 0.7), (0.3, -1.1), (1.0, 0.2), (1.5707, 0.4), (0.8, 5.0)] {
+        for (turn, inside) in [(0.0_f64, 0.7), (0.3, -1.1), (1.0, 0.2), (1.5, 0.4), (0.8, 5.0)] {
             let (sin, cos) = turn.sin_cos();
             let steps = 400;
             let mut count = 0;
