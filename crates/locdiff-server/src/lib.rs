@@ -1,7 +1,7 @@
 //! LocDiff over HTTP: images in, probability maps out; and the map page.
 //!
-//! A request's way: [`access`] (key, time limit, log) → [`routes`] (options, body with limits) → [`queue`]
-//! (admitted or refused at once) → [`workers`] (batches) → [`engine`] (models) → JSON of [`wire`]. Everything that
+//! A request's way: `access` (key, time limit, log) → `routes` (options, body with limits) → `queue`
+//! (admitted or refused at once) → `workers` (batches) → `engine` (models) → JSON of `wire`. Everything that
 //! goes wrong is a [`Problem`]. `docs/serve.md` is for those who run it.
 
 mod access;
