@@ -371,10 +371,26 @@ pub fn answer_all(task: &Task, variants: &[Variant], folder: &Path) -> Result<()
             "methods": [],
         }),
     };
+    // What was answered before, with as many steps, stays.
+    let before = Answers::read(folder).ok();
     for variant in variants {
-        let (diffusion, training) = variant.trained(task)?;
-        let max_degree = variant.config.denoiser.max_degree;
-        answers.methods.push(modes(&task.one_pass(&diffusion), max_degree));
+        let known = before.as_ref().and_then(|before| {
+            let same = |k: &usize| {
+                before.name(*k) == variant.name
+                    && before.about["methods"][*k]["steps"] == json!(variant.steps)
+            };
+            let k = (0..before.methods.len()).find(same)?;
+            Some((before.methods[k].clone(), before.about["methods"][k].clone()))
+        });
+        let (places, training) = match known {
+            Some(known) => known,
+            None => {
+                let (diffusion, training) = variant.trained(task)?;
+                let max_degree = variant.config.denoiser.max_degree;
+                (modes(&task.one_pass(&diffusion), max_degree), training)
+            }
+        };
+        answers.methods.push(places);
         answers.about["methods"].as_array_mut().context("a list")?.push(training);
         let k = answers.methods.len() - 1;
         eprintln!("{}: {}", variant.name, cells(&answers.shares(k)?));
