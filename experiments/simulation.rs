@@ -21,6 +21,8 @@ use serde_json::{Value, json};
 use crate::{read_npy, standard_normal, write_npy};
 
 const SEED: u64 = 5;
+/// Seeds of further images of the training places count from here.
+const MORE_IMAGES_SEED: u64 = 100;
 /// Test places.
 pub const TEST_COUNT: usize = 2000;
 /// Training places lie at least this far from every test place.
@@ -172,12 +174,31 @@ impl Simulation {
 
     /// Made-up images of other places, by the same rule.
     pub fn images_of(&self, places: &[LatLon], seed: u64) -> Split {
+        Split { places: places.to_vec(), conditions: self.with_noise(&self.embed(places), seed) }
+    }
+
+    /// Gives every training place more images, so that a long training doesn't learn the noise of one
+    /// by heart. Clean embeddings are kept in the folder.
+    pub fn add_images(&mut self, images_per_place: usize, folder: &Path) -> Result<()> {
+        let path = folder.join("simulation-train-clean.npy");
+        let places = self.train.places.clone();
+        if !path.exists() {
+            write_npy(&path, &[places.len(), self.width], &self.embed(&places))?;
+        }
+        let clean = read_npy(&path)?;
+        for seed in 1..images_per_place as u64 {
+            self.train.conditions.extend(self.with_noise(&clean, MORE_IMAGES_SEED + seed));
+            self.train.places.extend_from_slice(&places);
+        }
+        Ok(())
+    }
+
+    fn with_noise(&self, clean: &[f32], seed: u64) -> Vec<f32> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let noise: Vec<f32> = (0..places.len() * self.width)
+        let noise: Vec<f32> = (0..clean.len())
             .map(|k| (standard_normal(&mut rng) * self.strengths[k % self.width]) as f32)
             .collect();
-        let conditions = noisy(&self.embed(places), &noise, self.noise, self.width);
-        Split { places: places.to_vec(), conditions }
+        noisy(clean, &noise, self.noise, self.width)
     }
 
     /// GeoCLIP's embeddings of places, without noise: what retrieval compares an image with.

@@ -67,12 +67,13 @@ fn report(folder: &Path, config: &Value) -> Result<()> {
     let answers = Answers::read(folder)?;
     println!("# Width of the bottleneck\n");
     println!(
-        "A simulation: Im2GPS3k's places (n = {}) with made-up images, L = {}, one pass, mode. Each variant saw {} batches of 256 of {} training places (MP16), \
+        "A simulation: Im2GPS3k's places (n = {}) with made-up images, L = {}, one pass, mode. Each variant saw {} batches of 256 images of {} training places (MP16; {} images each), \
          one seed, the better of two learning rates by other places of MP16. Made from commit {}.\n",
         answers.truths.len(),
         config["degree"],
-        STEPS,
+        answers.about["methods"][0]["steps"],
         answers.about["training_places"],
+        answers.about["images_per_place"].as_u64().unwrap_or(1),
         answers.about["commit"].as_str().unwrap_or_default(),
     );
     println!("{}", table_head("variant | parameters, M | training, s | rate", "median km"));

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use locdiff_experiments::paper::{
-    Answers, Task, cells, commit, config, shares, table_head, whole_numbers,
+    Answers, IMAGES_PER_PLACE, Task, cells, commit, config, shares, table_head, whole_numbers,
 };
 use locdiff_experiments::{round, thread_seconds};
 use locdiff_map::{Chart, Panels, Series};
@@ -70,7 +70,7 @@ fn fit_all(folder: &Path, config: &Value) -> Result<()> {
     let mut answers = Answers {
         truths,
         methods: Vec::new(),
-        about: json!({ "commit": commit(), "training_places": task.simulation.train.places.len(), "methods": [] }),
+        about: json!({ "commit": commit(), "training_places": task.training_places(), "images_per_place": IMAGES_PER_PLACE, "methods": [] }),
     };
     for entry in config["methods"].as_array().context("no methods")? {
         let key = entry["method"].as_str().context("no method")?;
@@ -113,10 +113,11 @@ fn report(folder: &Path) -> Result<()> {
     let answers = Answers::read(folder)?;
     println!("# Accuracy against samples seen\n");
     println!(
-        "A simulation: every fourth of Im2GPS3k's places (n = {}) with made-up images, {} training places (MP16). Each row is a training of its own; sharpness and rule were \
+        "A simulation: every fourth of Im2GPS3k's places (n = {}) with made-up images, {} training places (MP16; {} images each). Each row is a training of its own; sharpness and rule were \
          chosen on other places of MP16. Made from commit {}.\n",
         answers.truths.len(),
         answers.about["training_places"],
+        answers.about["images_per_place"].as_u64().unwrap_or(1),
         answers.about["commit"].as_str().unwrap_or_default(),
     );
     println!("{}", table_head("method | steps | samples seen | training, s", "median km"));
