@@ -335,7 +335,7 @@ pub fn published(
 
 /// Ours at a degree: likelihood by the transform, narrow modules and a low-rank head.
 pub fn ours(max_degree: usize, condition: usize, bottleneck: Option<usize>) -> DiffusionConfig {
-    let rings = 3 * (max_degree + 1) / 2;
+    let rings = 3 * (max_degree + 1);
     let mut config = published(max_degree, condition, bottleneck);
     config.denoiser.head_rank = bottleneck.map(|width| 2 * width);
     DiffusionConfig {

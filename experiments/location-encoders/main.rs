@@ -105,7 +105,10 @@ fn measure(folder: &Path, config: &Value) -> Result<()> {
     sets[2]
         .add(&harmonics, "nearest of 1M", &|numbers| nearest(numbers, &harmonics, points.places()));
     heat.extend(slice(&harmonics, star, &|numbers| modes(numbers, 23)));
-    for encoding in [Encoding::Sphere2Vec, Encoding::rbf(&task.simulation.train.places[..task.training_places()])] {
+    for encoding in [
+        Encoding::Sphere2Vec,
+        Encoding::rbf(&task.simulation.train.places[..task.training_places()]),
+    ] {
         for (how, noise) in [("learned", 0.0), ("learned under noise", deviation)] {
             let (decoder, decoder_steps) =
                 LearnedDecoder::train(&encoding, points.places(), noise, seconds);

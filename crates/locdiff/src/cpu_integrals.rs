@@ -11,6 +11,7 @@ use locdiff_sphere::{Grid, Transform, coefficient_count};
 use rayon::prelude::*;
 
 use crate::fused::{exp, numbers_of, vectorised};
+use crate::objective::guard_area;
 
 /// Rows that one task takes.
 const ROWS: usize = 16;
@@ -56,11 +57,19 @@ impl CpuGrid {
         self.mean(e, truth, angle, |grid, e, truth, gradient| {
             let mut values = vec![0.0; grid.transform.grid().len()];
             grid.transform.synthesize_into(e, &mut values);
-            let log_integral = grid.normalise(&mut values);
+            let log_integral = f64::from(grid.normalise(&mut values));
             grid.transform.analyze_into(&values, gradient);
             let at_truth = dot(e, truth);
-            gradient.iter_mut().zip(truth).for_each(|(mean, truth)| *mean -= truth);
-            f64::from(log_integral) - at_truth
+            // With the truth among the points: see `guard_area`.
+            let log_truth = at_truth + guard_area(values.len()).ln();
+            let highest = log_integral.max(log_truth);
+            let (nodes, truth_alone) =
+                ((log_integral - highest).exp(), (log_truth - highest).exp());
+            let share = (nodes / (nodes + truth_alone)) as f32;
+            for (mean, truth) in gradient.iter_mut().zip(truth) {
+                *mean = share * (*mean - truth);
+            }
+            highest + (nodes + truth_alone).ln() - at_truth
         })
     }
 
