@@ -6,42 +6,49 @@
 //! ours (configs/likelihood-l23.toml) with and without narrow modules. On the CPU: the paper's numbers
 //! are of a GPU, so only ratios between rows compare. `--quick` takes L = 15 and 23.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use burn::tensor::{Device, Tensor};
 use locdiff::{Diffusion, Method, SampleOptions};
-use locdiff_experiments::paper::{commit, published};
+use locdiff_experiments::paper::{commit, config, published};
 use locdiff_experiments::{Dense, multiply, round};
 use locdiff_map::{Chart, Panels, Series};
 use locdiff_sphere::{Anchors, Basis, Decoder, LatLon, uniform_place};
 use locdiff_train::{Plan, TrainingConfig};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// CLIP ViT-L/14's.
-const CONDITION: usize = 768;
 const ITERATIONS_PER_EPOCH: f64 = 1500.0;
-const BATCH: usize = 512;
-/// Name, configuration, degree, narrow modules.
-const TRAININGS: [(&str, &str, usize, bool); 10] = [
-    ("as published", "configs/paper-l23.toml", 15, false),
-    ("as published", "configs/paper-l23.toml", 23, false),
-    ("as published", "configs/paper-l23.toml", 31, false),
-    ("as published", "configs/paper-l47.toml", 47, false),
-    ("ours", "configs/likelihood-l23.toml", 15, false),
-    ("ours", "configs/likelihood-l23.toml", 23, false),
-    ("ours", "configs/likelihood-l47.toml", 47, false),
-    ("ours, w = 128, head of rank 256", "configs/likelihood-l23.toml", 23, true),
-    ("ours, w = 128, head of rank 256", "configs/likelihood-l47.toml", 47, true),
-    ("ours, w = 128, head of rank 256", "configs/likelihood-l47.toml", 63, true),
-];
+
+/// `config.json`. The condition is as long as CLIP ViT-L/14's embeddings.
+#[derive(Deserialize)]
+struct Config {
+    batch: usize,
+    condition: usize,
+    trainings: Vec<Training>,
+}
+
+#[derive(Deserialize)]
+struct Training {
+    name: String,
+    config: PathBuf,
+    degree: usize,
+    #[serde(default)]
+    narrow: bool,
+}
+
+fn read_config() -> Result<Config> {
+    Ok(serde_json::from_value(config("experiments/cost".as_ref())?)?)
+}
+
 /// The paper's table, of one GPU of 24 GB: degree, seconds per epoch of 1,500 iterations, MB. Quoted.
 const PAPER: [(usize, f64, f64); 3] =
     [(15, 130.0, 5691.0), (23, 212.0, 10599.0), (31, 388.0, 17407.0)];
@@ -60,14 +67,16 @@ fn main() -> Result<()> {
 
 /// In a process of its own: a few steps, and the most memory that was ever resident.
 fn train_few_steps(number: usize) -> Result<()> {
-    let (_, path, degree, narrow) = TRAININGS.get(number).context("no such training")?;
-    let mut config = TrainingConfig::read(Path::new(path))?;
-    config.network.max_degree = *degree;
-    if *narrow {
+    let Config { batch, condition, trainings } = read_config()?;
+    let training = trainings.get(number).context("no such training")?;
+    let mut config = TrainingConfig::read(&training.config)?;
+    ensure!(config.run.batch == batch, "{} has another batch", training.config.display());
+    config.network.max_degree = training.degree;
+    if training.narrow {
         config.network.bottleneck = Some(128);
         config.network.head_rank = Some(256);
     }
-    let plan = Plan::measure(&config, CONDITION, None, &Device::flex())?;
+    let plan = Plan::measure(&config, condition, None, &Device::flex())?;
     let status = std::fs::read_to_string("/proc/self/status")?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let peak = peak.and_then(|line| line.split_whitespace().next()).context("no VmHWM")?;
@@ -92,9 +101,10 @@ fn step(number: usize) -> Result<Value> {
 fn report(quick: bool) -> Result<()> {
     let folder = Path::new("experiments/cost");
     let threads = rayon::current_num_threads();
+    let Config { batch, condition, trainings } = read_config()?;
     println!("# What it costs\n");
     println!(
-        "On a shared CPU, {threads} threads, batch {BATCH}, condition of {CONDITION} numbers; the fastest of 4 steps, each row in a process of its own, peak resident \
+        "On a shared CPU, {threads} threads, batch {batch}, condition of {condition} numbers; the fastest of 4 steps, each row in a process of its own, peak resident \
          memory. Made from commit {}.\n\n## Training\n",
         commit(),
     );
@@ -104,9 +114,9 @@ fn report(quick: bool) -> Result<()> {
     let wanted = |degree: usize| !quick || degree <= 23;
     let mut rows: Vec<(usize, Value)> = Vec::new();
     for (number, training) in
-        TRAININGS.iter().enumerate().filter(|(_, training)| wanted(training.2))
+        trainings.iter().enumerate().filter(|(_, training)| wanted(training.degree))
     {
-        eprintln!("{}, L = {}", training.0, training.2);
+        eprintln!("{}, L = {}", training.name, training.degree);
         rows.push((number, step(number)?));
     }
     let number = |value: &Value, key: &str| value[key].as_f64().unwrap_or(f64::NAN);
@@ -114,7 +124,7 @@ fn report(quick: bool) -> Result<()> {
     let mut figures = json!({ "n": rows.len() });
     let (mut times, mut memories) = (Vec::new(), Vec::new());
     for (training, row) in &rows {
-        let (name, _, degree, _) = TRAININGS[*training];
+        let Training { name, degree, .. } = &trainings[*training];
         let step_ms = number(row, "step_ms");
         println!(
             "| {name} | {degree} | {} | {:.1} | {step_ms:.0} | {:.0} | {:.2} | {:.0} | {:.0} |",
@@ -126,8 +136,8 @@ fn report(quick: bool) -> Result<()> {
             number(row, "planned_mb"),
         );
         if name == "as published" {
-            times.push((degree as f64, step_ms / unit));
-            memories.push((degree as f64, number(row, "peak_mb")));
+            times.push((*degree as f64, step_ms / unit));
+            memories.push((*degree as f64, number(row, "peak_mb")));
             figures[format!("step_ms_l{degree}")] = json!(round(step_ms));
             figures[format!("peak_mb_l{degree}")] = json!(round(number(row, "peak_mb")));
         }
@@ -144,7 +154,7 @@ fn report(quick: bool) -> Result<()> {
         if quick && degree > 23 {
             continue;
         }
-        operations(degree, quick, &mut figures)?;
+        operations(degree, quick, [batch, condition], &mut figures)?;
     }
     if !quick {
         draw(folder, times, memories)?;
@@ -166,49 +176,54 @@ fn fastest_ms(turns: usize, mut work: impl FnMut()) -> f64 {
     fastest
 }
 
-fn operations(degree: usize, quick: bool, figures: &mut Value) -> Result<()> {
+fn operations(
+    degree: usize,
+    quick: bool,
+    [batch, condition]: [usize; 2],
+    figures: &mut Value,
+) -> Result<()> {
     let turns = if quick { 1 } else { 3 };
     let mut rng = ChaCha8Rng::seed_from_u64(1);
-    let places: Vec<LatLon> = (0..BATCH).map(|_| uniform_place(&mut rng)).collect();
+    let places: Vec<LatLon> = (0..batch).map(|_| uniform_place(&mut rng)).collect();
     let basis = Basis::new(degree);
-    let mut encodings = vec![0.0_f32; BATCH * basis.len()];
+    let mut encodings = vec![0.0_f32; batch * basis.len()];
     let encode_ms = fastest_ms(5, || basis.encode_into(&places, &mut encodings));
     println!(
         "| encoding a place | {degree} | {:.2} µs | 300 µs, CPU |",
-        1e3 * encode_ms / BATCH as f64
+        1e3 * encode_ms / batch as f64
     );
 
     let device = Device::flex();
-    let diffusion = Diffusion::init(published(degree, CONDITION, None), &device)?;
-    let condition = |rows: usize| Tensor::<2>::ones([rows, CONDITION], &device);
+    let diffusion = Diffusion::init(published(degree, condition, None), &device)?;
+    let images = |rows: usize| Tensor::<2>::ones([rows, condition], &device);
     let sample_ms = |method: Method, rows: usize, turns: usize| {
         fastest_ms(turns, || {
             let options = SampleOptions { method, ..SampleOptions::default() };
-            drop(diffusion.sample(Some(condition(rows)), rows, options, |_| ()).into_data());
+            drop(diffusion.sample(Some(images(rows)), rows, options, |_| ()).into_data());
         })
     };
-    let one_pass_ms = sample_ms(Method::OnePass, BATCH, turns) / BATCH as f64;
-    println!("| one pass, per image, in a batch of {BATCH} | {degree} | {one_pass_ms:.3} ms | – |");
+    let one_pass_ms = sample_ms(Method::OnePass, batch, turns) / batch as f64;
+    println!("| one pass, per image, in a batch of {batch} | {degree} | {one_pass_ms:.3} ms | – |");
     let sampled_ms = sample_ms(Method::Ddpm, 16, 1);
     println!("| DDPM of 200 steps × 16, per image | {degree} | {sampled_ms:.0} ms | 56 ms |");
 
     let decoder = Decoder::new(degree);
     let decode_ms = fastest_ms(turns, || drop(decoder.modes_of_batch(&encodings, 1)));
-    println!("| continuous decoding of a batch of {BATCH} | {degree} | {decode_ms:.1} ms | – |");
+    println!("| continuous decoding of a batch of {batch} | {degree} | {decode_ms:.1} ms | – |");
     let anchors = Anchors::fibonacci(21_000);
     let mut harmonics = vec![0.0_f32; anchors.len() * basis.len()];
     basis.encode_into(anchors.places(), &mut harmonics);
-    let mut products = vec![0.0_f32; BATCH * anchors.len()];
+    let mut products = vec![0.0_f32; batch * anchors.len()];
     let over_anchors_ms = fastest_ms(turns, || {
         let matrix = Dense { entries: &harmonics, row: 1, column: basis.len() };
-        multiply(&mut products, &encodings, matrix, [BATCH, anchors.len(), basis.len()]);
+        multiply(&mut products, &encodings, matrix, [batch, anchors.len(), basis.len()]);
         let best: f32 = products.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         assert!(best.is_finite());
     });
     println!(
-        "| decoding a batch of {BATCH} over 21,000 stored anchors, one thread | {degree} | {over_anchors_ms:.0} ms | 1.2 ms, anchors not said |"
+        "| decoding a batch of {batch} over 21,000 stored anchors, one thread | {degree} | {over_anchors_ms:.0} ms | 1.2 ms, anchors not said |"
     );
-    figures[format!("encode_us_l{degree}")] = json!(round(1e3 * encode_ms / BATCH as f64));
+    figures[format!("encode_us_l{degree}")] = json!(round(1e3 * encode_ms / batch as f64));
     figures[format!("one_pass_ms_l{degree}")] = json!(round(one_pass_ms));
     figures[format!("ddpm_200_16_ms_l{degree}")] = json!(round(sampled_ms));
     figures[format!("decode_512_ms_l{degree}")] = json!(round(decode_ms));

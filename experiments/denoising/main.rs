@@ -4,21 +4,29 @@
 //! What is drawn is the density that the model believes in at that step: under likelihood the output is
 //! a density at every step. `--quick` draws into target/.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 use burn::tensor::Device;
 use locdiff::{EarthView, Geolocator, Photo};
+use locdiff_experiments::paper::config;
 use locdiff_experiments::round;
 use locdiff_map::{ColourBar, Map, Panels, Projection, Scale};
 use locdiff_sphere::{Decoder, Integrator};
+use serde::Deserialize;
 use serde_json::json;
 
-const PICTURES: [&str; 2] = ["examples/madagascar.jpg", "examples/sinai.jpg"];
-const SEEDS: [u64; 2] = [1, 2];
-const SHOWN: [usize; 5] = [0, 10, 20, 100, 200];
-/// Of the circle that samples should end in as often as the first step says.
-const NEAR_KM: f64 = 1000.0;
+/// `config.json`.
+#[derive(Deserialize)]
+struct Config {
+    pictures: Vec<PathBuf>,
+    seeds: Vec<u64>,
+    steps_shown: Vec<usize>,
+    /// Of the circle that samples should end in as often as the first step says.
+    near_km: f64,
+    samples: u64,
+}
+
 /// More than the schedule has, so that every step is given.
 const ALL: usize = 1000;
 
@@ -27,29 +35,31 @@ fn main() -> Result<()> {
     let folder =
         PathBuf::from(if quick { "target/experiments/denoising" } else { "experiments/denoising" });
     std::fs::create_dir_all(&folder)?;
+    let Config { pictures, seeds, steps_shown, near_km, samples } =
+        serde_json::from_value(config("experiments/denoising".as_ref())?)?;
     let model = Geolocator::from_model(EarthView::built_in(&Device::flex()));
     println!("# Denoising, step by step\n");
     println!(
         "What earth-view's denoiser believes after so many steps of DDPM (the paper's sampler, 200 levels), for two views and two seeds. Width is the radius around the mode that holds half.\n"
     );
     println!("| picture | seed | step | mode | half within, km |\n|---|---|---|---|---|");
-    let mut panels = Panels::new().columns(SHOWN.len());
-    let mut figures = json!({ "n": PICTURES.len() * SEEDS.len() });
-    for picture in PICTURES {
-        let photo = Photo::open(Path::new(picture))?;
-        for seed in SEEDS {
+    let mut panels = Panels::new().columns(steps_shown.len());
+    let mut figures = json!({ "n": pictures.len() * seeds.len() });
+    for picture in &pictures {
+        let photo = Photo::open(picture)?;
+        for seed in seeds.iter().copied() {
             let mut steps = model.denoising(&photo, ALL, seed);
             steps.dedup_by_key(|step| step.0);
             ensure!(!steps.is_empty(), "the model inside the program has no denoiser");
             let last = steps.len() - 1;
             figures["steps"] = json!(last + 1);
-            for step in SHOWN.map(|step| step.min(last)) {
+            for step in steps_shown.iter().map(|step| *step.min(&last)) {
                 let e = &steps[step].1;
                 let density = Integrator::new(e.max_degree()).exponential(e);
                 let mode = Decoder::new(e.max_degree()).mode(e).place;
                 let survey = density.survey();
                 let half_km = half_within_km(|km| survey.probability_within(mode, km));
-                let name = Path::new(picture).file_stem().unwrap_or_default().to_string_lossy();
+                let name = picture.file_stem().unwrap_or_default().to_string_lossy();
                 println!(
                     "| {name} | {seed} | {step} | {:.1}, {:.1} | {half_km:.0} |",
                     mode.latitude(),
@@ -71,29 +81,29 @@ fn main() -> Result<()> {
         .caption("The model inside the program on examples/madagascar.jpg and examples/sinai.jpg, two seeds each.");
     std::fs::write(folder.join("denoising.png"), sheet.draw().png())?;
     println!("\n![denoising](denoising.png)\n");
-    let seeds = if quick { 8 } else { 100 };
+    let samples = if quick { 8 } else { samples };
     println!(
-        "Do samples end where the first step says? Of {seeds} samples the share that ends within {NEAR_KM} km of the first sample's first mode, and the probability that the \
+        "Do samples end where the first step says? Of {samples} samples the share that ends within {near_km} km of the first sample's first mode, and the probability that the \
          first steps give that circle, in the mean:\n\n| picture | first step says, % | samples end there, % |\n|---|---|---|"
     );
-    for picture in PICTURES {
-        let photo = Photo::open(Path::new(picture))?;
+    for picture in &pictures {
+        let photo = Photo::open(picture)?;
         let (mut said, mut ended, mut centre) = (0.0, 0, None);
-        for seed in 1..=seeds {
+        for seed in 1..=samples {
             let ends = model.denoising(&photo, 2, seed);
             let [first, last] = [&ends[0].1, &ends[1].1];
             let decoder = Decoder::new(first.max_degree());
             let centre = *centre.get_or_insert_with(|| decoder.mode(first).place);
             let density = Integrator::new(first.max_degree()).exponential(first);
-            said += density.survey().probability_within(centre, NEAR_KM);
-            ended += usize::from(decoder.mode(last).place.distance_km(centre) <= NEAR_KM);
+            said += density.survey().probability_within(centre, near_km);
+            ended += usize::from(decoder.mode(last).place.distance_km(centre) <= near_km);
         }
-        let percent = |share: f64| 100.0 * share / seeds as f64;
-        let name = Path::new(picture).file_stem().unwrap_or_default().to_string_lossy();
+        let percent = |share: f64| 100.0 * share / samples as f64;
+        let name = picture.file_stem().unwrap_or_default().to_string_lossy();
         println!("| {name} | {:.1} | {:.1} |", percent(said), percent(ended as f64));
         figures[format!("{name}_said_percent")] = json!(round(percent(said)));
         figures[format!("{name}_ended_percent")] = json!(round(percent(ended as f64)));
-        figures["samples"] = json!(seeds);
+        figures["samples"] = json!(samples);
     }
     println!();
     println!("{}", std::fs::read_to_string("experiments/denoising/reading.md")?.trim());

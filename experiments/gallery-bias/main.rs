@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use burn::tensor::Device;
 use locdiff::GeoClip;
-use locdiff_experiments::paper::{WHEEL, commit, im2gps3k};
+use locdiff_experiments::paper::{WHEEL, commit, config, im2gps3k, whole_numbers};
 use locdiff_experiments::{read_npy, round, write_npy};
 use locdiff_map::{Chart, Panels, Series};
 use locdiff_sphere::{Anchors, EARTH_RADIUS_KM, LatLon, UnitVector};
@@ -26,7 +26,6 @@ const GALLERIES: [&str; 6] = [
     "grid of 100k",
     "grid of 21k",
 ];
-const GRIDS: [usize; 4] = [1_000_000, 500_000, 100_000, 21_000];
 /// What the paper reports for MP16 and for its grid, by radius.
 const PAPER: [[[&str; 4]; 2]; 2] = [
     [["63.5", "32.7", "14.9", "9.78"], ["0.1", "0.0", "0.0", "0.0"]],
@@ -53,7 +52,9 @@ fn count_all(folder: &Path) -> Result<()> {
     });
     distinct.dedup();
     let mut galleries = vec![mp16, distinct];
-    galleries.extend(GRIDS.map(|count| Anchors::fibonacci(count).places().to_vec()));
+    for count in whole_numbers(&config(folder)?["grids"])? {
+        galleries.push(Anchors::fibonacci(count).places().to_vec());
+    }
     let mut counts: Vec<f32> = Vec::new();
     for gallery in &galleries {
         counts.extend(counts_near(gallery, &places));

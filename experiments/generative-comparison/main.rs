@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
-use anyhow::{Result, ensure};
-use locdiff_experiments::paper::shares;
+use anyhow::{Context, Result, ensure};
+use locdiff_experiments::paper::{config, shares};
 use locdiff_experiments::{read_npy, round};
 use locdiff_map::{Chart, Series};
 use locdiff_sphere::{LatLon, MANIFOLD_NEIGHBOURS, ManifoldScores};
@@ -37,7 +37,9 @@ const PAPER: [(&str, &str, &str); 13] = [
 
 fn main() -> Result<()> {
     let folder = Path::new("experiments/generative-comparison");
-    let values = read_npy(Path::new("experiments/baselines/predictions.npy"))?;
+    let config = config(folder)?;
+    let from = config["predictions"].as_str().context("config.json doesn't say from where")?;
+    let values = read_npy(Path::new(from))?;
     let rows = values.len() / FIELDS / (1 + Method::ALL.len());
     ensure!(rows * FIELDS * (1 + Method::ALL.len()) == values.len(), "not those of baselines");
     let place = |run: usize, row: usize| -> Result<LatLon> {

@@ -6,13 +6,12 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use locdiff_experiments::paper::{cells, shares, table_head};
+use locdiff_experiments::paper::{cells, config, shares, table_head};
 use locdiff_experiments::{read_npy, round};
 use locdiff_map::{Chart, Series};
 use locdiff_sphere::{ACCURACY_RADII_KM, LatLon, PointScores};
 use serde_json::{Value, json};
 
-const PLACES: usize = 2000;
 /// In the order of `experiments/objectives`: name, and the paper's row for photographs (quoted).
 const RUNS: [(&str, &str); 7] = [
     ("reverse KL, anchors", "10.9 | 34.0 | 53.3 | 72.5 | 85.2"),
@@ -25,23 +24,26 @@ const RUNS: [(&str, &str); 7] = [
 ];
 
 fn main() -> Result<()> {
-    let (folder, from) = (Path::new("experiments/losses"), Path::new("experiments/objectives"));
+    let folder = Path::new("experiments/losses");
+    let config = config(folder)?;
+    let from = Path::new(config["from"].as_str().context("config.json doesn't say from where")?);
+    let count = config["places"].as_u64().context("config.json doesn't say how many")? as usize;
     let values = read_npy(&from.join("predictions.npy"))?;
-    ensure!(values.len() == 3 * PLACES * (1 + RUNS.len()), "not the predictions of objectives");
+    ensure!(values.len() == 3 * count * (1 + RUNS.len()), "not the predictions of objectives");
     let about: Value = serde_json::from_slice(&std::fs::read(from.join("training.json"))?)?;
-    let mut sets = values.chunks_exact(3 * PLACES).map(|set| {
+    let mut sets = values.chunks_exact(3 * count).map(|set| {
         let place = |row: &[f32]| Ok(LatLon::new(f64::from(row[0]), f64::from(row[1]))?);
         set.chunks_exact(3).map(place).collect::<Result<Vec<LatLon>>>()
     });
     let truths = sets.next().context("no truths")??;
     println!("# What to minimise\n");
     println!(
-        "A simulation: {PLACES} places of MP16, at least 1 km from each of {} training places, with made-up images; L = 23, one pass, mode; {} seconds of one core \
+        "A simulation: {count} places of MP16, at least 1 km from each of {} training places, with made-up images; L = 23, one pass, mode; {} seconds of one core \
          for each loss, one seed. From the predictions of [objectives](../objectives/result.md). The paper's rows are for photographs at L = 47.\n",
         about["training_places"], about["runs"]["L2"]["seconds"],
     );
     println!("{}", table_head("loss | steps", "median km"));
-    let mut figures = json!({ "n": PLACES });
+    let mut figures = json!({ "n": count });
     let mut chart = Chart::new("radius, km", "test places, %")
         .log_x()
         .y_range(0.0..=100.0)

@@ -2,17 +2,18 @@
 //!
 //! Retrieval chooses among MP16's 100k places; LocDiff as published and ours are the models of
 //! `experiments/degree`. The hybrid (LocDiff-H) takes several places from the model and lets retrieval
-//! choose among the gallery within 200 km of them. `--quick` scores the committed answers. Published
+//! choose among the gallery around them. Samples as in the paper, but by 10 steps of DDIM instead of 200
+//! of DDPM (config.json). `--quick` scores the committed answers. Published
 //! numbers of peers are quoted from the paper.
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use burn::tensor::{Device, Tensor, TensorData};
 use locdiff::{Diffusion, Method};
 use locdiff_experiments::paper::{
-    Answers, RATES_OURS, RATES_PUBLISHED, STEPS, Task, Variant, cells, coarse_modes, commit, ours,
-    published, table_head,
+    Answers, RATES_OURS, RATES_PUBLISHED, STEPS, Task, Variant, cells, coarse_modes, commit,
+    config, ours, published, table_head, whole_numbers,
 };
 use locdiff_experiments::round;
 use locdiff_map::{Chart, Series};
@@ -22,12 +23,6 @@ use serde_json::json;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// As the paper samples, with 10 steps of DDIM instead of its 200 of DDPM.
-const DRAWS: u64 = 16;
-const SAMPLER_STEPS: usize = 10;
-/// Peaks of ours that the hybrid looks around.
-const PEAKS: usize = 5;
-const NEIGHBOURHOOD_KM: f64 = 200.0;
 /// The paper's rows for photographs of Im2GPS3k: quoted, with their sources there.
 const PAPER: [(&str, &str); 10] = [
     ("[L]kNN, σ = 4 (Vo et al. 2017)", "7.2 | 19.4 | 26.9 | 38.9 | 55.9"),
@@ -54,6 +49,13 @@ fn main() -> Result<()> {
 }
 
 fn answer(folder: &Path) -> Result<()> {
+    let config = config(folder)?;
+    let whole = |group: &str, key: &str| {
+        config[group][key].as_u64().with_context(|| format!("config.json: {group}.{key}"))
+    };
+    let sampled_degree = whole("sampler", "degree")? as usize;
+    let (steps, peaks) = (whole("sampler", "steps")? as usize, whole("hybrid", "peaks")? as usize);
+    let near_km = config["hybrid"]["neighbourhood_km"].as_f64().context("no neighbourhood_km")?;
     let task = Task::build()?;
     let width = task.simulation.width;
     let trained = |name: &str, config, rates: [f64; 2]| -> Result<Diffusion> {
@@ -73,7 +75,7 @@ fn answer(folder: &Path) -> Result<()> {
         eprintln!("{name}: {}", cells(&answers.shares(answers.methods.len() - 1)?));
         answers.write(folder)
     };
-    let gallery = Gallery::new(&task);
+    let gallery = Gallery::new(&task, near_km);
     let anywhere = gallery.best(&task, None);
     add("retrieval over MP16's 100k", places_of(&anywhere, &task))?;
     // What was answered there needn't be decoded again.
@@ -84,9 +86,9 @@ fn answer(folder: &Path) -> Result<()> {
             add(&format!("{name}, one pass"), by_degree.methods[k].clone())?;
         }
     }
-    let model = trained("as published", published(23, width, None), RATES_PUBLISHED)?;
-    let draws: Vec<Vec<LatLon>> = (0..DRAWS)
-        .map(|seed| coarse_modes(&task.sampled(&model, Method::Ddim(SAMPLER_STEPS), seed), 23))
+    let model = trained("as published", published(sampled_degree, width, None), RATES_PUBLISHED)?;
+    let draws: Vec<Vec<LatLon>> = (0..whole("sampler", "draws")?)
+        .map(|seed| coarse_modes(&task.sampled(&model, Method::Ddim(steps), seed), sampled_degree))
         .collect();
     let of = |k: usize| -> Vec<LatLon> { draws.iter().map(|draw| draw[k]).collect() };
     let rows = 0..task.test.places.len();
@@ -95,10 +97,10 @@ fn answer(folder: &Path) -> Result<()> {
     let candidates: Vec<Vec<LatLon>> = rows.map(of).collect();
     let hybrid = gallery.best(&task, Some(&candidates));
     add("LocDiff-H, L = 23: retrieval around the 16 samples", places_of(&hybrid, &task))?;
-    for degree in [23, 47] {
+    for degree in whole_numbers(&config["hybrid"]["degrees"])? {
         let model = trained("ours", ours(degree, width, Some(128)), RATES_OURS)?;
         let outputs = task.one_pass(&model);
-        let peaks = Decoder::new(degree).modes_of_batch(&outputs, PEAKS);
+        let peaks = Decoder::new(degree).modes_of_batch(&outputs, peaks);
         let candidates: Vec<Vec<LatLon>> =
             peaks.iter().map(|peaks| peaks.iter().map(|peak| peak.place).collect()).collect();
         let best: Vec<Vec<LatLon>> = candidates.iter().map(|places| places[..1].to_vec()).collect();
@@ -128,16 +130,18 @@ enum Found {
 struct Gallery {
     vectors: Vec<[f32; 3]>,
     embeddings: Tensor<2>,
+    near_km: f64,
 }
 
 impl Gallery {
-    fn new(task: &Task) -> Gallery {
+    fn new(task: &Task, near_km: f64) -> Gallery {
         let places = &task.simulation.gallery;
         let values = task.simulation.embed(places);
         let data = TensorData::new(values, [places.len(), task.simulation.width]);
         Gallery {
             vectors: places.iter().map(|place| vector(*place)).collect(),
             embeddings: Tensor::from_data(data, &Device::flex()),
+            near_km,
         }
     }
 
@@ -145,7 +149,7 @@ impl Gallery {
     fn best(&self, task: &Task, around: Option<&[Vec<LatLon>]>) -> Vec<Found> {
         const BATCH: usize = 250;
         let width = task.simulation.width;
-        let cosine = (NEIGHBOURHOOD_KM / EARTH_RADIUS_KM).cos() as f32;
+        let cosine = (self.near_km / EARTH_RADIUS_KM).cos() as f32;
         let mut found = Vec::new();
         for (number, images) in task.test.conditions.chunks(BATCH * width).enumerate() {
             let rows = images.len() / width;
