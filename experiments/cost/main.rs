@@ -27,6 +27,8 @@ use serde_json::{Value, json};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const ITERATIONS_PER_EPOCH: f64 = 1500.0;
+/// How often each row is measured.
+const ROUNDS: usize = 4;
 
 /// `config.json`. The condition is as long as CLIP ViT-L/14's embeddings.
 #[derive(Deserialize)]
@@ -104,13 +106,14 @@ fn report(quick: bool) -> Result<()> {
     let Config { batch, condition, trainings } = read_config()?;
     println!("# What it costs\n");
     println!(
-        "On a shared CPU, {threads} threads, batch {batch}, condition of {condition} numbers; the fastest of 4 steps, each row in a process of its own, peak resident \
+        "On a shared CPU, {threads} threads, batch {batch}, condition of {condition} numbers; the fastest of {ROUNDS} times 4 steps, each row in processes of its own, peak resident \
          memory. Made from commit {}.\n\n## Training\n",
         commit(),
     );
     println!(
         "| variant | L | numbers | parameters, M | ms per step | s per 1,500 steps | × L = 23 as published | peak memory, MB | `--plan` says, MB |\n|---|---|---|---|---|---|---|---|---|"
     );
+    let number = |value: &Value, key: &str| value[key].as_f64().unwrap_or(f64::NAN);
     let wanted = |degree: usize| !quick || degree <= 23;
     let mut rows: Vec<(usize, Value)> = Vec::new();
     for (number, training) in
@@ -119,7 +122,15 @@ fn report(quick: bool) -> Result<()> {
         eprintln!("{}, L = {}", training.name, training.degree);
         rows.push((number, step(number)?));
     }
-    let number = |value: &Value, key: &str| value[key].as_f64().unwrap_or(f64::NAN);
+    // The machine is shared: every row again, some time later, and the faster one counts.
+    for _ in 1..if quick { 1 } else { ROUNDS } {
+        for (training, row) in &mut rows {
+            let again = step(*training)?;
+            if number(&again, "step_ms") < number(row, "step_ms") {
+                *row = again;
+            }
+        }
+    }
     let unit = rows.iter().find(|row| row.0 == 1).map_or(f64::NAN, |row| number(&row.1, "step_ms"));
     let mut figures = json!({ "n": rows.len() });
     let (mut times, mut memories) = (Vec::new(), Vec::new());
@@ -182,7 +193,7 @@ fn operations(
     [batch, condition]: [usize; 2],
     figures: &mut Value,
 ) -> Result<()> {
-    let turns = if quick { 1 } else { 3 };
+    let turns = if quick { 1 } else { 5 };
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let places: Vec<LatLon> = (0..batch).map(|_| uniform_place(&mut rng)).collect();
     let basis = Basis::new(degree);
@@ -204,7 +215,7 @@ fn operations(
     };
     let one_pass_ms = sample_ms(Method::OnePass, batch, turns) / batch as f64;
     println!("| one pass, per image, in a batch of {batch} | {degree} | {one_pass_ms:.3} ms | – |");
-    let sampled_ms = sample_ms(Method::Ddpm, 16, 1);
+    let sampled_ms = sample_ms(Method::Ddpm, 16, turns.min(3));
     println!("| DDPM of 200 steps × 16, per image | {degree} | {sampled_ms:.0} ms | 56 ms |");
 
     let decoder = Decoder::new(degree);
