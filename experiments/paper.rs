@@ -268,6 +268,16 @@ impl Answers {
         self.about["methods"][method]["name"].as_str().unwrap_or_default().to_owned()
     }
 
+    /// The commits that the methods were trained from.
+    pub fn commits(&self) -> String {
+        let methods = self.about["methods"].as_array();
+        let mut commits: Vec<&str> =
+            methods.into_iter().flatten().filter_map(|method| method["commit"].as_str()).collect();
+        commits.sort_unstable();
+        commits.dedup();
+        commits.join(", ")
+    }
+
     /// Percent within 1, 25, 200, 750 and 2500 km.
     pub fn shares(&self, method: usize) -> Result<[f64; 5]> {
         shares(&self.methods[method], &self.truths)

@@ -69,13 +69,13 @@ fn report(folder: &Path, config: &Value) -> Result<()> {
     println!("# Width of the bottleneck\n");
     println!(
         "A simulation: Im2GPS3k's places (n = {}) with made-up images, L = {}, one pass, mode. Each variant saw {} batches of 256 images of {} training places (MP16; {} images each), \
-         one seed, the learning rate that was the better of two after 300 batches. Made from commit {}.\n",
+         one seed, the learning rate that was the better of two after 300 batches. Trained from commits {}.\n",
         answers.truths.len(),
         config["degree"],
         answers.about["methods"][0]["steps"],
         answers.about["training_places"],
         answers.about["images_per_place"].as_u64().unwrap_or(1),
-        answers.about["commit"].as_str().unwrap_or_default(),
+        answers.commits(),
     );
     println!("{}", table_head("variant | parameters, M | training, s | rate", "median km"));
     let mut figures = json!({ "n": answers.truths.len() });

@@ -74,13 +74,13 @@ fn report(folder: &Path) -> Result<()> {
     println!("# Accuracy by degree\n");
     println!(
         "A simulation: Im2GPS3k's places (n = {}) with made-up images, one pass, mode. Each variant saw {} batches of 256 images of {} training places (MP16; {} images each), one seed, the better of two learning rates by other places of MP16. \
-         \"New\" are the {} places without a training place within 1 km. Made from commit {}.\n",
+         \"New\" are the {} places without a training place within 1 km. Trained from commits {}.\n",
         answers.truths.len(),
         answers.about["methods"][0]["steps"],
         answers.about["training_places"],
         answers.about["images_per_place"].as_u64().unwrap_or(1),
         answers.new_count(),
-        answers.about["commit"].as_str().unwrap_or_default(),
+        answers.commits(),
     );
     println!(
         "{}",

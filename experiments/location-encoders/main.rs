@@ -224,7 +224,7 @@ fn report(folder: &Path) -> Result<()> {
     let degree = Answers::read(Path::new("experiments/degree"))?;
     figures["n"] = json!(accuracy.truths.len());
     println!(
-        "A simulation: Im2GPS3k's places (n = {}) with made-up images; {STEPS} batches of 256, the same network (L = 23, full width), one pass. SHDD's rows are those of \
+        "A simulation: Im2GPS3k's places (n = {}) with made-up images; {STEPS} batches of 256, the same network (L = 23, full width; ours: narrow modules), one pass. SHDD's rows are those of \
          [degree](../degree/result.md). Made from commit {}.\n",
         accuracy.truths.len(),
         accuracy.about["commit"].as_str().unwrap_or_default(),
