@@ -19,7 +19,7 @@ use super::{Answer, Baseline, FitOptions, Fitted};
 /// The smaller of the paper's two.
 const MAX_DEGREE: usize = 23;
 const ANCHORS: usize = 2048;
-/// The smaller of the paper's two.
+/// The larger of the paper's two.
 const BOTTLENECK: usize = 128;
 const CONDITION_DROPOUT: f64 = 0.1;
 const STEPS: usize = 10;
