@@ -12,6 +12,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use gemm::Parallelism;
+use locdiff_sphere::LatLon;
 use npyz::WriterBuilder;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -75,6 +76,27 @@ pub fn standard_normal(rng: &mut ChaCha8Rng) -> f64 {
 /// Three decimals are enough for a table.
 pub fn round(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
+}
+
+/// Latitudes and longitudes, row by row.
+pub fn flat(places: &[LatLon]) -> Vec<f32> {
+    let row = |place: &LatLon| [place.latitude() as f32, place.longitude() as f32];
+    places.iter().flat_map(row).collect()
+}
+
+/// Places of such rows.
+pub fn places_of(numbers: &[f32]) -> Result<Vec<LatLon>> {
+    let place = |row: &[f32]| Ok(LatLon::new(f64::from(row[0]), f64::from(row[1]))?);
+    numbers.chunks_exact(2).map(place).collect()
+}
+
+/// Places that are kept in a file, made if it isn't there.
+pub fn kept_places(path: &Path, make: impl FnOnce() -> Vec<LatLon>) -> Result<Vec<LatLon>> {
+    if !path.exists() {
+        let places = make();
+        write_npy(path, &[places.len(), 2], &flat(&places))?;
+    }
+    places_of(&read_npy(path)?)
 }
 
 /// Writes numbers as a NumPy array.

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use crate::simulation::{Simulation, Split};
 use crate::training::{BATCH, Budget, conditions, train_for};
-use crate::{read_npy, round, write_npy};
+use crate::{flat, kept_places, places_of, read_npy, round, write_npy};
 
 /// Where the scripts put GeoCLIP's wheel.
 pub const WHEEL: &str = "target/experiments/geoclip-1.3.0-py3-none-any.whl";
@@ -152,6 +152,30 @@ pub struct Variant {
 }
 
 impl Variant {
+    /// As published, at a degree.
+    pub fn published(max_degree: usize, condition: usize) -> Variant {
+        // The lower rate was better at 23 and 31, and a training at 47 takes twenty minutes.
+        let rates = &RATES_PUBLISHED[..if max_degree < 47 { 2 } else { 1 }];
+        Variant {
+            name: format!("as published, L = {max_degree}"),
+            config: published(max_degree, condition, None),
+            steps: STEPS,
+            rates: rates.to_vec(),
+        }
+    }
+
+    /// Ours at a degree, with narrow modules and a low-rank head.
+    pub fn ours(max_degree: usize, condition: usize) -> Variant {
+        // The lower rate was better at 47, and the higher degrees take long.
+        let rates = &RATES_OURS[..if max_degree < 63 { 2 } else { 1 }];
+        Variant {
+            name: format!("ours, L = {max_degree}"),
+            config: ours(max_degree, condition, Some(128)),
+            steps: STEPS,
+            rates: rates.to_vec(),
+        }
+    }
+
     /// The model with the better rate, and what its training took. The rate is chosen by the mean of
     /// the shares within 200, 750 and 2500 km on places of MP16 that neither train nor test.
     pub fn trained(&self, task: &Task) -> Result<(Diffusion, Value)> {
@@ -173,10 +197,26 @@ impl Variant {
         Ok((diffusion, training))
     }
 
+    /// The test places' modes in one pass of the model with the better rate, and what its training
+    /// took. They are kept beside the model.
+    pub fn answers(&self, task: &Task) -> Result<(Vec<LatLon>, Value)> {
+        let (diffusion, training) = self.trained(task)?;
+        let rate = training["rate"].as_f64().context("a training has a rate")?;
+        let max_degree = self.config.denoiser.max_degree;
+        let places = kept_places(&self.directory(rate).join("modes.npy"), || {
+            modes(&task.one_pass(&diffusion), max_degree)
+        })?;
+        Ok((places, training))
+    }
+
+    fn directory(&self, rate: f64) -> PathBuf {
+        let text = json!([self.config, self.steps, rate, IMAGES_PER_PLACE]).to_string();
+        Path::new(KEPT).join(format!("{:016x}", digest(&text)))
+    }
+
     /// One that was trained before is opened.
     fn trained_at(&self, rate: f64, task: &Task) -> Result<(Diffusion, Value)> {
-        let text = json!([self.config, self.steps, rate, IMAGES_PER_PLACE]).to_string();
-        let directory = Path::new(KEPT).join(format!("{:016x}", digest(&text)));
+        let directory = self.directory(rate);
         let about = directory.join("training.json");
         if !about.exists() {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
@@ -238,10 +278,7 @@ impl Answers {
     /// Writes both files.
     pub fn write(&self, folder: &Path) -> Result<()> {
         let all = std::iter::once(&self.truths).chain(&self.methods);
-        let values: Vec<f32> = all
-            .flatten()
-            .flat_map(|place| [place.latitude() as f32, place.longitude() as f32])
-            .collect();
+        let values: Vec<f32> = all.flat_map(|places| flat(places)).collect();
         let shape = [1 + self.methods.len(), self.truths.len(), 2];
         write_npy(&folder.join("answers.npy"), &shape, &values)?;
         Ok(std::fs::write(folder.join("about.json"), format!("{:#}\n", self.about))?)
@@ -254,11 +291,7 @@ impl Answers {
         let values = read_npy(&folder.join("answers.npy"))?;
         let size = values.len() / (1 + count);
         ensure!(size * (1 + count) == values.len(), "answers.npy is not of {count} methods");
-        let mut sets = values.chunks_exact(size).map(|set| {
-            set.chunks_exact(2)
-                .map(|row| Ok(LatLon::new(f64::from(row[0]), f64::from(row[1]))?))
-                .collect::<Result<Vec<LatLon>>>()
-        });
+        let mut sets = values.chunks_exact(size).map(places_of);
         let truths = sets.next().context("no truths")??;
         Ok(Answers { truths, methods: sets.collect::<Result<_>>()?, about })
     }
@@ -325,7 +358,7 @@ pub fn table_head(before: &str, after: &str) -> String {
 }
 
 /// The paper's network and objective at a degree: full width unless a bottleneck is given. Without
-/// dropout, because no image is seen twice as a rule.
+/// dropout, because few images are seen twice.
 pub fn published(
     max_degree: usize,
     condition: usize,
@@ -357,18 +390,27 @@ pub fn ours(max_degree: usize, condition: usize, bottleneck: Option<usize>) -> D
 
 /// Batches that every variant sees: what two hours of a shared core allow for all of them.
 pub const STEPS: usize = 1500;
-/// Made-up images of each training place. More than a training sees, so none is learned by heart.
+/// Made-up images of each training place: half as many again as STEPS batches take, so that few are seen
+/// twice and none is learned by heart.
 pub const IMAGES_PER_PLACE: usize = 8;
 /// Learning rates that are tried for the paper's objective, around what `experiments/baselines` found.
-pub const RATES_PUBLISHED: [f64; 2] = [1.5e-4, 5e-4];
+const RATES_PUBLISHED: [f64; 2] = [1.5e-4, 5e-4];
 /// Learning rates that are tried for ours.
-pub const RATES_OURS: [f64; 2] = [5e-4, 1.5e-3];
+const RATES_OURS: [f64; 2] = [5e-4, 1.5e-3];
 
 /// The folder's `config.json`.
 pub fn config(folder: &Path) -> Result<Value> {
     let path = folder.join("config.json");
     let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
     Ok(serde_json::from_slice(&bytes)?)
+}
+
+/// The same for trainings: it must name the steps and the batch that the code takes.
+pub fn training_config(folder: &Path) -> Result<Value> {
+    let config = config(folder)?;
+    let right = config["steps"] == json!(STEPS) && config["batch"] == json!(BATCH);
+    ensure!(right, "{}: config.json has other steps or another batch", folder.display());
+    Ok(config)
 }
 
 /// A list of whole numbers in a configuration.
@@ -391,25 +433,8 @@ pub fn answer_all(task: &Task, variants: &[Variant], folder: &Path) -> Result<()
             "methods": [],
         }),
     };
-    // What was answered before, with as many steps, stays.
-    let before = Answers::read(folder).ok();
     for variant in variants {
-        let known = before.as_ref().and_then(|before| {
-            let same = |k: &usize| {
-                before.name(*k) == variant.name
-                    && before.about["methods"][*k]["steps"] == json!(variant.steps)
-            };
-            let k = (0..before.methods.len()).find(same)?;
-            Some((before.methods[k].clone(), before.about["methods"][k].clone()))
-        });
-        let (places, training) = match known {
-            Some(known) => known,
-            None => {
-                let (diffusion, training) = variant.trained(task)?;
-                let max_degree = variant.config.denoiser.max_degree;
-                (modes(&task.one_pass(&diffusion), max_degree), training)
-            }
-        };
+        let (places, training) = variant.answers(task)?;
         answers.methods.push(places);
         answers.about["methods"].as_array_mut().context("a list")?.push(training);
         let k = answers.methods.len() - 1;

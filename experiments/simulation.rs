@@ -18,7 +18,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use crate::{read_npy, standard_normal, write_npy};
+use crate::{flat, places_of, read_npy, standard_normal, write_npy};
 
 const SEED: u64 = 5;
 /// Seeds of further images of the training places count from here.
@@ -127,12 +127,8 @@ impl Simulation {
             let built = Simulation::build(wheel, device)?;
             std::fs::create_dir_all(folder)?;
             for (name, split) in [("train", &built.train), ("test", &built.test)] {
-                let places: Vec<f32> = split
-                    .places
-                    .iter()
-                    .flat_map(|place| [place.latitude() as f32, place.longitude() as f32])
-                    .collect();
                 let count = split.places.len();
+                let places = flat(&split.places);
                 write_npy(&path(&format!("{name}-places.npy")), &[count, 2], &places)?;
                 let file = path(&format!("{name}-images.npy"));
                 write_npy(&file, &[count, built.width], &split.conditions)?;
@@ -146,11 +142,7 @@ impl Simulation {
         }
         let about: Value = serde_json::from_slice(&std::fs::read(path("about.json"))?)?;
         let split = |name: &str| -> Result<Split> {
-            let numbers = read_npy(&path(&format!("{name}-places.npy")))?;
-            let places = numbers
-                .chunks_exact(2)
-                .map(|row| Ok(LatLon::new(f64::from(row[0]), f64::from(row[1]))?))
-                .collect::<Result<_>>()?;
+            let places = places_of(&read_npy(&path(&format!("{name}-places.npy")))?)?;
             Ok(Split { places, conditions: read_npy(&path(&format!("{name}-images.npy")))? })
         };
         let geoclip = GeoClip::import(wheel, device).context("GeoCLIP's wheel")?;

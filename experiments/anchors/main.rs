@@ -11,10 +11,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use locdiff_experiments::paper::{
-    Answers, RATES_OURS, RATES_PUBLISHED, STEPS, Task, Variant, cells, commit, config, modes, ours,
-    published, table_head, whole_numbers,
+    Answers, KEPT, Task, Variant, cells, commit, config, modes, table_head, whole_numbers,
 };
-use locdiff_experiments::round;
+use locdiff_experiments::{kept_places, round};
 use locdiff_map::{Chart, Panels, Series};
 use locdiff_sphere::{ACCURACY_RADII_KM, Anchors, LatLon};
 use serde_json::{Value, json};
@@ -66,8 +65,6 @@ fn decode_all(folder: &Path, config: &Value) -> Result<()> {
     let task = Task::build()?;
     let degree = config["degree"].as_u64().context("no degree")? as usize;
     let width = task.simulation.width;
-    // Retrieval doesn't depend on models: what was found before stays.
-    let before = Answers::read(folder).ok();
     let mut answers = Answers {
         truths: task.test.places.clone(),
         methods: Vec::new(),
@@ -78,13 +75,9 @@ fn decode_all(folder: &Path, config: &Value) -> Result<()> {
     for count in whole_numbers(&config["grids"])? {
         lists.push((grid_name(count), Anchors::fibonacci(count).places().to_vec()));
     }
-    let variants = [
-        (MODELS[1], published(degree, width, None), RATES_PUBLISHED),
-        (MODELS[2], ours(degree, width, Some(128)), RATES_OURS),
-    ];
-    for (name, config, rates) in variants {
-        let variant =
-            Variant { name: name.to_owned(), config, steps: STEPS, rates: rates.to_vec() };
+    let variants =
+        [(MODELS[1], Variant::published(degree, width)), (MODELS[2], Variant::ours(degree, width))];
+    for (name, variant) in variants {
         let outputs = task.one_pass(&variant.trained(&task)?.0);
         add(&mut answers, name, CONTINUOUS, modes(&outputs, degree));
         for (list, places) in &lists {
@@ -93,11 +86,9 @@ fn decode_all(folder: &Path, config: &Value) -> Result<()> {
         answers.write(folder)?;
     }
     for (list, places) in &lists {
-        let known = before.as_ref().and_then(|before| {
-            let k = find(before, MODELS[0], list)?;
-            Some(before.methods[k].clone())
-        });
-        let found = known.unwrap_or_else(|| streams::nearest(&task, places));
+        // It takes minutes and no model: kept.
+        let path = Path::new(KEPT).join(format!("retrieval, {list}.npy"));
+        let found = kept_places(&path, || streams::nearest(&task, places))?;
         add(&mut answers, MODELS[0], list, found);
         answers.write(folder)?;
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use locdiff_experiments::paper::{
-    Answers, STEPS, Task, Variant, answer_all, cells, config, ours, published, table_head,
+    Answers, STEPS, Task, Variant, answer_all, cells, ours, published, table_head, training_config,
 };
 use locdiff_experiments::round;
 use locdiff_map::{Chart, Series};
@@ -25,7 +25,7 @@ const PAPER: [(&str, &str); 2] =
 fn main() -> Result<()> {
     locdiff_experiments::keep_freed_memory();
     let folder = Path::new("experiments/bottleneck");
-    let config = config(folder)?;
+    let config = training_config(folder)?;
     match std::env::args().nth(1).as_deref() {
         Some("--quick") => {}
         Some("--train") => {
@@ -38,7 +38,7 @@ fn main() -> Result<()> {
 }
 
 fn variants(config: &Value, condition: usize) -> Result<Vec<Variant>> {
-    let degree = config["degree"].as_u64().unwrap_or(31) as usize;
+    let degree = config["degree"].as_u64().context("no degree")? as usize;
     let steps = STEPS;
     let mut variants = Vec::new();
     for width in config["widths"].as_array().context("no widths")? {
@@ -74,7 +74,7 @@ fn report(folder: &Path, config: &Value) -> Result<()> {
         config["degree"],
         answers.about["methods"][0]["steps"],
         answers.about["training_places"],
-        answers.about["images_per_place"].as_u64().unwrap_or(1),
+        answers.about["images_per_place"],
         answers.commits(),
     );
     println!("{}", table_head("variant | parameters, M | training, s | rate", "median km"));

@@ -9,8 +9,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use locdiff_experiments::paper::{
-    Answers, RATES_OURS, RATES_PUBLISHED, STEPS, Task, Variant, answer_all, cells, config, ours,
-    published, table_head, whole_numbers,
+    Answers, Task, Variant, answer_all, cells, table_head, training_config, whole_numbers,
 };
 use locdiff_experiments::{round, standard_normal};
 use locdiff_map::{Chart, Panels, Series};
@@ -37,30 +36,15 @@ fn main() -> Result<()> {
     match std::env::args().nth(1).as_deref() {
         Some("--quick") => {}
         Some("--train") => {
-            let config = config(folder)?;
+            let config = training_config(folder)?;
             let task = Task::build()?;
             let width = task.simulation.width;
-            let steps = STEPS;
-            let mut variants = Vec::new();
+            let published = whole_numbers(&config["published"]["degrees"])?;
+            let ours = whole_numbers(&config["ours"]["degrees"])?;
+            let mut variants: Vec<Variant> =
+                ours.into_iter().map(|degree| Variant::ours(degree, width)).collect();
+            variants.extend(published.into_iter().map(|degree| Variant::published(degree, width)));
             // The cheap ones first.
-            for degree in whole_numbers(&config["ours"]["degrees"])? {
-                variants.push(Variant {
-                    name: format!("ours, L = {degree}"),
-                    config: ours(degree, width, Some(128)),
-                    steps,
-                    // The lower one was better from 47 on, and the higher degrees take long.
-                    rates: RATES_OURS[..if degree < 63 { 2 } else { 1 }].to_vec(),
-                });
-            }
-            for degree in whole_numbers(&config["published"]["degrees"])? {
-                variants.push(Variant {
-                    name: format!("as published, L = {degree}"),
-                    config: published(degree, width, None),
-                    steps,
-                    // The lower one was better at 23 and 31, and a training at 47 takes minutes.
-                    rates: RATES_PUBLISHED[..if degree < 47 { 2 } else { 1 }].to_vec(),
-                });
-            }
             variants.sort_by_key(|variant| variant.config.denoiser.max_degree);
             answer_all(&task, &variants, folder)?;
         }
@@ -78,7 +62,7 @@ fn report(folder: &Path) -> Result<()> {
         answers.truths.len(),
         answers.about["methods"][0]["steps"],
         answers.about["training_places"],
-        answers.about["images_per_place"].as_u64().unwrap_or(1),
+        answers.about["images_per_place"],
         answers.new_count(),
         answers.commits(),
     );

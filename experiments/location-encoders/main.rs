@@ -11,7 +11,7 @@ mod networks;
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use locdiff_experiments::paper::{Answers, STEPS, Task, cells, commit, config, modes, table_head};
 use locdiff_experiments::{Dense, multiply, read_npy, round, write_npy};
 use locdiff_map::{Chart, Series};
@@ -105,6 +105,8 @@ fn measure(folder: &Path, config: &Value) -> Result<()> {
     sets[2]
         .add(&harmonics, "nearest of 1M", &|numbers| nearest(numbers, &harmonics, points.places()));
     heat.extend(slice(&harmonics, star, &|numbers| modes(numbers, 23)));
+    ensure!(config["diffusion"]["steps"] == json!(STEPS), "config.json has other steps");
+    let rate = config["diffusion"]["rate"].as_f64().context("config.json has no rate")?;
     for encoding in [
         Encoding::Sphere2Vec,
         Encoding::rbf(&task.simulation.train.places[..task.training_places()]),
@@ -120,7 +122,7 @@ fn measure(folder: &Path, config: &Value) -> Result<()> {
             }
             if noise == 0.0 {
                 heat.extend(slice(&encoding, star, &|numbers| decoder.places(numbers)));
-                accuracy.methods.push(diffuse(&task, &encoding, &decoder, STEPS));
+                accuracy.methods.push(diffuse(&task, &encoding, &decoder, rate));
                 let methods = accuracy.about["methods"].as_array_mut().context("a list")?;
                 methods.push(json!({ "name": format!("{}, learned decoder", encoding.name()) }));
                 eprintln!("{}", cells(&accuracy.shares(accuracy.methods.len() - 1)?));

@@ -6,7 +6,7 @@ use burn::optim::GradientsParams;
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor, TensorData};
 use locdiff::{Adam, AdamConfig, Denoiser, Diffusion, DiffusionConfig, Objective};
-use locdiff_experiments::paper::{RATES_PUBLISHED, Task, published};
+use locdiff_experiments::paper::{STEPS, Task, published};
 use locdiff_experiments::simulation::{batch, learning_rate};
 use locdiff_experiments::training::conditions;
 use locdiff_experiments::{standard_normal, thread_seconds};
@@ -133,7 +133,7 @@ pub fn diffuse(
     task: &Task,
     encoding: &Encoding,
     decoder: &LearnedDecoder,
-    steps: usize,
+    highest_rate: f64,
 ) -> Vec<LatLon> {
     const ROWS: usize = 256;
     let device = Device::flex().autodiff();
@@ -148,7 +148,7 @@ pub fn diffuse(
     let mut optimizer = Adam::new(AdamConfig::default());
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let last = diffusion.schedule().steps();
-    for step in 0..steps {
+    for step in 0..STEPS {
         let rows = batch(train.places.len(), ROWS, &mut rng);
         let places: Vec<LatLon> = rows.iter().map(|row| train.places[*row]).collect();
         // Half of the rows at the highest level, which the one pass uses.
@@ -164,7 +164,7 @@ pub fn diffuse(
         let loss = (output - clean).square().mean()
             + (decoded - directions(&places, &device)).square().sum_dim(1).mean();
         let gradients = GradientsParams::from_grads(loss.backward(), &denoiser);
-        let rate = learning_rate(RATES_PUBLISHED[1], step as f64 / steps as f64);
+        let rate = learning_rate(highest_rate, step as f64 / STEPS as f64);
         denoiser = optimizer.step(rate, denoiser, gradients).0;
     }
     let denoiser = denoiser.valid();

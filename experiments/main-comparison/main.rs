@@ -10,10 +10,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use burn::tensor::{Device, Tensor, TensorData};
-use locdiff::{Diffusion, Method};
+use locdiff::Method;
 use locdiff_experiments::paper::{
-    Answers, RATES_OURS, RATES_PUBLISHED, STEPS, Task, Variant, cells, coarse_modes, commit,
-    config, ours, published, table_head, whole_numbers,
+    Answers, STEPS, Task, Variant, cells, coarse_modes, commit, config, table_head, whole_numbers,
 };
 use locdiff_experiments::round;
 use locdiff_map::{Chart, Series};
@@ -63,15 +62,11 @@ fn answer(folder: &Path) -> Result<()> {
         config[group][key].as_u64().with_context(|| format!("config.json: {group}.{key}"))
     };
     let sampled_degree = whole("sampler", "degree")? as usize;
-    let (steps, peaks) = (whole("sampler", "steps")? as usize, whole("hybrid", "peaks")? as usize);
+    let steps = whole("sampler", "steps")? as usize;
+    let peak_count = whole("hybrid", "peaks")? as usize;
     let near_km = config["hybrid"]["neighbourhood_km"].as_f64().context("no neighbourhood_km")?;
     let task = Task::build()?;
     let width = task.simulation.width;
-    let trained = |name: &str, config, rates: [f64; 2]| -> Result<Diffusion> {
-        Ok(Variant { name: name.to_owned(), config, steps: STEPS, rates: rates.to_vec() }
-            .trained(&task)?
-            .0)
-    };
     let mut answers = Answers {
         truths: task.test.places.clone(),
         methods: Vec::new(),
@@ -87,33 +82,37 @@ fn answer(folder: &Path) -> Result<()> {
     let gallery = Gallery::new(&task, near_km);
     let anywhere = gallery.best(&task, None);
     add("retrieval over MP16's 100k", places_of(&anywhere, &task))?;
-    // What was answered there needn't be decoded again.
-    let by_degree = Answers::read(Path::new("experiments/degree"))?;
-    for k in 0..by_degree.methods.len() {
-        let name = by_degree.name(k).replace("as published", "LocDiff as published");
-        if name.ends_with("L = 23") || name.ends_with("L = 47") || name.ends_with("L = 63") {
-            add(&format!("{name}, one pass"), by_degree.methods[k].clone())?;
-        }
+    for degree in whole_numbers(&config["one_pass"]["published"])? {
+        let places = Variant::published(degree, width).answers(&task)?.0;
+        add(&format!("LocDiff as published, L = {degree}, one pass"), places)?;
     }
-    let model = trained("as published", published(sampled_degree, width, None), RATES_PUBLISHED)?;
-    let draws: Vec<Vec<LatLon>> = (0..whole("sampler", "draws")?)
+    for degree in whole_numbers(&config["one_pass"]["ours"])? {
+        let places = Variant::ours(degree, width).answers(&task)?.0;
+        add(&format!("ours, L = {degree}, one pass"), places)?;
+    }
+    let model = Variant::published(sampled_degree, width).trained(&task)?.0;
+    let count = whole("sampler", "draws")?;
+    let draws: Vec<Vec<LatLon>> = (0..count)
         .map(|seed| coarse_modes(&task.sampled(&model, Method::Ddim(steps), seed), sampled_degree))
         .collect();
     let of = |k: usize| -> Vec<LatLon> { draws.iter().map(|draw| draw[k]).collect() };
     let rows = 0..task.test.places.len();
     let means = rows.clone().map(|k| mean_place(&of(k)).unwrap_or(draws[0][k])).collect();
-    add("LocDiff as published, L = 23, mean of 16 samples", means)?;
+    add(&format!("LocDiff as published, L = {sampled_degree}, mean of {count} samples"), means)?;
     let candidates: Vec<Vec<LatLon>> = rows.map(of).collect();
     let hybrid = gallery.best(&task, Some(&candidates));
-    add("LocDiff-H, L = 23: retrieval around the 16 samples", places_of(&hybrid, &task))?;
+    let name = format!("LocDiff-H, L = {sampled_degree}: retrieval around the {count} samples");
+    add(&name, places_of(&hybrid, &task))?;
     for degree in whole_numbers(&config["hybrid"]["degrees"])? {
-        let model = trained("ours", ours(degree, width, Some(128)), RATES_OURS)?;
+        let model = Variant::ours(degree, width).trained(&task)?.0;
         let outputs = task.one_pass(&model);
-        let peaks = Decoder::new(degree).modes_of_batch(&outputs, peaks);
+        let peaks = Decoder::new(degree).modes_of_batch(&outputs, peak_count);
         let candidates: Vec<Vec<LatLon>> =
             peaks.iter().map(|peaks| peaks.iter().map(|peak| peak.place).collect()).collect();
         let best: Vec<Vec<LatLon>> = candidates.iter().map(|places| places[..1].to_vec()).collect();
-        for (name, around) in [("the mode", &best), ("five peaks", &candidates)] {
+        for (name, around) in
+            [("the mode".to_owned(), &best), (format!("{peak_count} peaks"), &candidates)]
+        {
             let hybrid = places_of(&gallery.best(&task, Some(around)), &task);
             add(&format!("ours-H, L = {degree}: retrieval around {name}"), hybrid)?;
         }

@@ -117,7 +117,7 @@ fn report(folder: &Path) -> Result<()> {
          chosen on other places of MP16. Made from commit {}.\n",
         answers.truths.len(),
         answers.about["training_places"],
-        answers.about["images_per_place"].as_u64().unwrap_or(1),
+        answers.about["images_per_place"],
         answers.about["commit"].as_str().unwrap_or_default(),
     );
     println!("{}", table_head("method | steps | samples seen | training, s", "median km"));

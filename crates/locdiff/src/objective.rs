@@ -271,7 +271,7 @@ impl Loss {
 /// The area that the true place stands for beside the nodes of a grid: a sixteenth of a mean node's.
 ///
 /// A density that is too sharp for the grid can pass between its nodes, where nothing holds it back:
-/// trained for long on a coarse grid, likelihood fell below −200 nats and the answers were spoiled. With
+/// trained for long on a coarse grid, likelihood fell without end and the answers were spoiled. With
 /// the truth among the points it can't fall below the logarithm of this area. Where the grid resolves the
 /// density, the integral grows by less than 2 %: 1.75² / 16π² at the very limit (`SPACING_PER_SIGMA`),
 /// and less for everything smoother. So far the score is proper.
