@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use burn::tensor::Tensor;
-use locdiff::{Diffusion, Method, SampleOptions, rows};
+use locdiff::diffusion::{Diffusion, Method, SampleOptions, rows};
 use locdiff_sphere::{Decoder, Density, LatLon, UNIFORM_NLL_NATS, mean_place};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;

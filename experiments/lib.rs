@@ -1,5 +1,7 @@
 //! What several experiments need.
 
+#[path = "baselines/methods/mod.rs"]
+pub mod baselines;
 pub mod draws;
 pub mod paper;
 pub mod simulation;

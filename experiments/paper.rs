@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use burn::module::Module;
 use burn::tensor::{Device, TensorData};
-use locdiff::{
+use locdiff::diffusion::{
     DenoiserConfig, Diffusion, DiffusionConfig, Method, Objective, Quadrature, SampleOptions,
     ScheduleConfig,
 };

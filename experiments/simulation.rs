@@ -11,7 +11,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use burn::tensor::{Device, Tensor, TensorData};
-use locdiff::{GeoClip, LocationEncoder};
+use locdiff::models::geoclip::{GeoClip, LocationEncoder};
 use locdiff_sphere::LatLon;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};

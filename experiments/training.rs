@@ -7,8 +7,9 @@ use std::sync::Mutex;
 use burn::module::Module;
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor, TensorData};
-use locdiff::{Adam, AdamConfig, Diffusion, DiffusionConfig, Loss, encodings};
+use locdiff::diffusion::{Diffusion, DiffusionConfig, Loss, encodings};
 use locdiff_sphere::{Basis, LatLon};
+use locdiff_train::{Adam, AdamConfig};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

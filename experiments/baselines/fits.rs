@@ -5,11 +5,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Result;
-use locdiff_experiments::{round, thread_seconds};
-use locdiff_sphere::LatLon;
-use locdiff_train::baselines::{
+use locdiff_experiments::baselines::{
     Answer, Calibration, FitOptions, Fitted, Method, Rule, Shape, log_with_uniform,
 };
+use locdiff_experiments::{round, thread_seconds};
+use locdiff_sphere::LatLon;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Map, Value, json};

@@ -1,6 +1,6 @@
 //! Is ours the best way from an embedding to a place?
 //!
-//! Every method of `locdiff_train::baselines` gets the same embeddings of earth-view's frozen encoder,
+//! Every method of `locdiff_experiments::baselines` gets the same embeddings of earth-view's frozen encoder,
 //! the same processor time, the same choice of learning rates and the same fitting of sharpness,
 //! uniform share and rule on views that no table shows. `--quick` makes the tables from the committed
 //! predictions; the full run fits everything.

@@ -5,9 +5,9 @@ use std::io::BufReader;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use locdiff_experiments::baselines::Method;
 use locdiff_experiments::write_npy;
 use locdiff_sphere::LatLon;
-use locdiff_train::baselines::Method;
 
 const NUMBERS: usize = 4;
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use locdiff_experiments::baselines::Method;
 use locdiff_experiments::round;
 use locdiff_sphere::{Interval, LatLon, PointScores, Resampling, Score, UNIFORM_NLL_NATS};
-use locdiff_train::baselines::Method;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};

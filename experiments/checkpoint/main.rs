@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use burn::tensor::{Device, Tensor, TensorData};
-use locdiff::{DenoiserConfig, Diffusion, DiffusionConfig, Objective, Quadrature, ScheduleConfig};
+use locdiff::diffusion::{
+    DenoiserConfig, Diffusion, DiffusionConfig, Objective, Quadrature, ScheduleConfig,
+};
 use locdiff_experiments::standard_normal;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use burn::tensor::{Device, Tensor};
-use locdiff::{Diffusion, Method, SampleOptions};
+use locdiff::diffusion::{Diffusion, Method, SampleOptions};
 use locdiff_experiments::paper::{commit, config, published};
 use locdiff_experiments::{Dense, multiply, round};
 use locdiff_map::{Chart, Panels, Series};

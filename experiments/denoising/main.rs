@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 use burn::tensor::Device;
-use locdiff::{EarthView, Geolocator, Photo};
+use locdiff::models::earth_view::EarthView;
+use locdiff::{Geolocator, Photo};
 use locdiff_experiments::paper::config;
 use locdiff_experiments::round;
 use locdiff_map::{ColourBar, Map, Panels, Projection, Scale};

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use burn::tensor::{Device, Tensor};
-use locdiff::{Diffusion, EarthView, EarthViewSettings, Method, SampleOptions, rows};
+use locdiff::diffusion::{Diffusion, Method, SampleOptions, rows};
+use locdiff::models::earth_view::{EarthView, EarthViewSettings};
 use locdiff_experiments::draws::{FIELDS, draw_all};
 use locdiff_experiments::{read_npy, round, write_npy};
 use locdiff_sphere::{Decoder, Density, LatLon, PointScores};

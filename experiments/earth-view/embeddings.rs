@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use burn::tensor::{Device, Tensor, TensorData};
-use locdiff::EarthView;
+use locdiff::models::earth_view::EarthView;
 use locdiff_earth::{Renderer, View};
 use locdiff_experiments::{read_npy, write_npy};
 use locdiff_sphere::LatLon;

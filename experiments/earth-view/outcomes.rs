@@ -1,7 +1,7 @@
 //! What a density says of the truth, by sums over a fixed grid: much faster than a survey for
 //! thousands of views. Answers narrower than its spacing of 104 km are seen less well.
 
-use locdiff::ViewReading;
+use locdiff::models::earth_view::ViewReading;
 use locdiff_sphere::{
     Basis, Coefficients, DensityOutcome, EARTH_RADIUS_KM, Grid, LatLon, Transform,
 };

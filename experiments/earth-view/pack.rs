@@ -6,7 +6,9 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use burn::module::Module;
 use burn::tensor::Device;
-use locdiff::{EarthView, EarthViewSettings, ViewModel, ViewModelConfig, ViewReading};
+use locdiff::models::earth_view::{
+    EarthView, EarthViewSettings, ViewModel, ViewModelConfig, ViewReading,
+};
 use locdiff_earth::{Renderer, View};
 use locdiff_sphere::LatLon;
 use locdiff_train::Checkpoints;

@@ -7,7 +7,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use burn::tensor::Device;
 use image::{RgbImage, imageops};
-use locdiff::{EarthView, LocationModel, Photo};
+use locdiff::models::earth_view::EarthView;
+use locdiff::{LocationModel, Photo};
 use locdiff_map::{ColourBar, Map, Marker, Projection, Scale, Symbol};
 use locdiff_sphere::{Density, LatLon};
 

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use burn::tensor::Device;
-use locdiff::{EarthView, LocationModel};
+use locdiff::LocationModel;
+use locdiff::models::earth_view::EarthView;
 use locdiff_experiments::{read_npy, write_npy};
 use locdiff_sphere::{Area, Decoder, Density, LatLon};
 use rayon::prelude::*;

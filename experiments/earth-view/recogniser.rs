@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
-use locdiff::{EarthView, Photo, Recogniser, ViewReading};
+use locdiff::Photo;
+use locdiff::models::earth_view::{EarthView, Recogniser, ViewReading};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;

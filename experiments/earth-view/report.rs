@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use locdiff::{Continent, continent_at};
+use locdiff::geography::{Continent, continent_at};
 use locdiff_earth::Shows;
 use locdiff_experiments::round;
 use locdiff_map::{Chart, Series};

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use burn::tensor::{Device, Tensor, TensorData};
-use locdiff::EarthView;
+use locdiff::models::earth_view::EarthView;
 use locdiff_earth::View;
 use locdiff_sphere::LatLon;
 use rayon::prelude::*;

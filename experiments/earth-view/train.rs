@@ -9,11 +9,11 @@ use anyhow::{Context, Result};
 use burn::module::Module;
 use burn::optim::{GradientsAccumulator, GradientsParams};
 use burn::tensor::Device;
-use locdiff::{
-    Adam, AdamConfig, Loss, Objective, Quadrature, ViewModel, ViewModelConfig, moved_towards, rows,
-};
+use locdiff::diffusion::{Loss, Objective, Quadrature, rows};
+use locdiff::models::earth_view::{ViewModel, ViewModelConfig};
 use locdiff_earth::{Renderer, Style, View};
 use locdiff_sphere::{Decoder, LatLon, UNIFORM_NLL_NATS};
+use locdiff_train::{Adam, AdamConfig, moved_towards};
 use locdiff_train::{Checkpoint, Checkpoints, Log, Record, Validation};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;

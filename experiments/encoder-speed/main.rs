@@ -14,7 +14,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use burn::tensor::Device;
-use locdiff::{ImageEncoder, Photo, Preprocessing, ReadOptions};
+use locdiff::Photo;
+use locdiff::encoders::ImageEncoder;
+use locdiff::photo::{Preprocessing, ReadOptions};
 use locdiff_experiments::keep_freed_memory;
 use safetensors::SafeTensors;
 use serde_json::json;

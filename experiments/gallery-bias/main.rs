@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use burn::tensor::Device;
-use locdiff::GeoClip;
+use locdiff::models::geoclip::GeoClip;
 use locdiff_experiments::paper::{WHEEL, commit, config, im2gps3k, whole_numbers};
 use locdiff_experiments::{read_npy, round, write_npy};
 use locdiff_map::{Chart, Panels, Series};

@@ -7,11 +7,11 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use locdiff_experiments::baselines::Method;
 use locdiff_experiments::paper::{config, shares};
 use locdiff_experiments::{read_npy, round};
 use locdiff_map::{Chart, Series};
 use locdiff_sphere::{LatLon, MANIFOLD_NEIGHBOURS, ManifoldScores};
-use locdiff_train::baselines::Method;
 use serde_json::json;
 
 /// Latitude, longitude and two numbers more.

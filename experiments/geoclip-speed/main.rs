@@ -7,7 +7,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use burn::tensor::Device;
-use locdiff::{EmbeddedPlaces, GeoClip, GeoClipLocator, GeoClipOptions, ModelHome, Photo, Summary};
+use locdiff::models::geoclip::{EmbeddedPlaces, GeoClip, GeoClipLocator, GeoClipOptions};
+use locdiff::{ModelHome, Photo, Summary};
 use locdiff_sphere::{Kernel, PointMasses};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

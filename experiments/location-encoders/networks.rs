@@ -5,12 +5,13 @@ use burn::nn::{Linear, LinearConfig};
 use burn::optim::GradientsParams;
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor, TensorData};
-use locdiff::{Adam, AdamConfig, Denoiser, Diffusion, DiffusionConfig, Objective};
+use locdiff::diffusion::{Denoiser, Diffusion, DiffusionConfig, Objective};
 use locdiff_experiments::paper::{STEPS, Task, published};
 use locdiff_experiments::simulation::{batch, learning_rate};
 use locdiff_experiments::training::conditions;
 use locdiff_experiments::{standard_normal, thread_seconds};
 use locdiff_sphere::{LatLon, UnitVector};
+use locdiff_train::{Adam, AdamConfig};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use burn::tensor::{Device, Tensor, TensorData};
-use locdiff::Method;
+use locdiff::diffusion::Method;
 use locdiff_experiments::paper::{
     Answers, STEPS, Task, Variant, cells, coarse_modes, commit, config, table_head, whole_numbers,
 };

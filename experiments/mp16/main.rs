@@ -12,7 +12,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use burn::tensor::{Tensor, TensorData};
-use locdiff::{Diffusion, Method, SampleOptions, device_by_name, rows};
+use locdiff::diffusion::{Diffusion, Method, SampleOptions, rows};
+use locdiff::tensors::device_by_name;
 use locdiff_experiments::standard_normal;
 use locdiff_sphere::{Basis, Decoder, LatLon, mean_place, uniform_place};
 use locdiff_train::{Dataset, Ids, Layout, Numbers, OnBadShard, ShardWriter, StreamOptions};

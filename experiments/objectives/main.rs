@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use burn::tensor::{Device, Tensor, TensorData};
-use locdiff::{
+use locdiff::diffusion::{
     DenoiserConfig, Diffusion, DiffusionConfig, Loss, Meaning, Method, Objective, Quadrature,
     SampleOptions, ScheduleConfig, rows,
 };

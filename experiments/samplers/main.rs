@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use burn::tensor::Device;
-use locdiff::{Diffusion, Method, SampleOptions, rows};
+use locdiff::diffusion::{Diffusion, Method, SampleOptions, rows};
 use locdiff_experiments::draws::{FIELDS, draw_all};
 use locdiff_experiments::simulation::Simulation;
 use locdiff_experiments::training::conditions;

@@ -1,7 +1,7 @@
 //! Accuracy against samples seen: the paper says that LocDiff needs 2 million steps where Riemannian
 //! flow matching needs 10 million.
 //!
-//! LocDiff as published, ours, and Riemannian flow matching (all of `locdiff_train::baselines`) learn
+//! LocDiff as published, ours, and Riemannian flow matching (all of `locdiff_experiments::baselines`) learn
 //! from made-up images of MP16 places and answer places of Im2GPS3k (see `paper.rs`). Every point is a
 //! training of its own that ends with a falling rate, so short trainings aren't cut off. `--quick`
 //! scores the committed answers.
@@ -10,13 +10,13 @@ use std::cell::Cell;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use locdiff_experiments::baselines::{Calibration, FitOptions, Method, Rule};
 use locdiff_experiments::paper::{
     Answers, IMAGES_PER_PLACE, Task, cells, commit, config, shares, table_head, whole_numbers,
 };
 use locdiff_experiments::{round, thread_seconds};
 use locdiff_map::{Chart, Panels, Series};
 use locdiff_sphere::LatLon;
-use locdiff_train::baselines::{Calibration, FitOptions, Method, Rule};
 use serde_json::{Value, json};
 
 #[global_allocator]

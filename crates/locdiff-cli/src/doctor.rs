@@ -6,10 +6,11 @@ use std::time::Instant;
 
 use burn::tensor::Device;
 use clap::Args;
-use locdiff::{
-    EarthView, GeoClip, GeoClipLocator, ImageEncoder, ModelHome, SelfTest, SelfTestFailed,
-    test_earth_view, test_encoder, test_geoclip,
-};
+use locdiff::ModelHome;
+use locdiff::encoders::ImageEncoder;
+use locdiff::models::earth_view::EarthView;
+use locdiff::models::geoclip::{GeoClip, GeoClipLocator};
+use locdiff::models::{SelfTest, SelfTestFailed, test_earth_view, test_encoder, test_geoclip};
 use serde_json::json;
 
 use crate::model::{SELF_TEST, self_test_record};
@@ -27,7 +28,10 @@ pub(crate) struct Arguments {
 /// Encoders by short name, as far as this program can find any by name.
 #[cfg(feature = "hub")]
 fn known_encoders() -> Vec<String> {
-    locdiff::hub::Encoder::known().iter().map(|encoder| encoder.name().to_owned()).collect()
+    locdiff::encoders::hub::Encoder::known()
+        .iter()
+        .map(|encoder| encoder.name().to_owned())
+        .collect()
 }
 
 #[cfg(not(feature = "hub"))]

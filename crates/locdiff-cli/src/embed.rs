@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use locdiff::{Preprocessing, ReadOptions, Views};
+use locdiff::photo::{Preprocessing, ReadOptions, Views};
 use locdiff_train::{EmbedEvent, EmbedOptions, EmbedSummary, Share, embed};
 
 use crate::{encoders, interruption, memory};

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use locdiff::{ImageEncoder, ModelHome, device_by_name};
+use locdiff::ModelHome;
+use locdiff::encoders::ImageEncoder;
+use locdiff::tensors::device_by_name;
 
 /// An encoder from a directory or file of weights, or one that `locdiff model` has
 /// imported or fetched. Never uses the network.
@@ -19,7 +21,7 @@ pub(crate) fn open(name: &str, device: &str) -> anyhow::Result<ImageEncoder> {
 
 #[cfg(feature = "hub")]
 fn not_here(name: &str) -> String {
-    match name.parse::<locdiff::hub::Encoder>() {
+    match name.parse::<locdiff::encoders::hub::Encoder>() {
         Err(error) => format!("there is no directory or file `{name}`, and {error}"),
         Ok(_) => format!(
             "encoder `{name}` is not on this machine: get it with `locdiff model fetch {name}`, or \

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use locdiff::device_by_name;
+use locdiff::tensors::device_by_name;
 use locdiff_train::{
     Dataset, Event, OnBadShard, Outcome, Plan, RunOptions, Start, TrainingConfig, train,
 };

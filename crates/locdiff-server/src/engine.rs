@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use locdiff::locate::{
+    FOR_THE_GROUND, NAMED, NoAnswer, OTHERWISE, Said, ask, ask_in_turn, installed_models,
+};
+use locdiff::photo::{ReadOptions, gps_of};
 use locdiff::{
-    CannotOpen, Constraint, Estimate, FOR_THE_GROUND, Geolocator, ModelHome, NAMED, NoAnswer,
-    OTHERWISE, OpenOptions, Photo, ReadOptions, Said, Summary, ask, ask_in_turn, gps_of,
-    installed_models,
+    CannotOpen, Constraint, Estimate, Geolocator, ModelHome, OpenOptions, Photo, Summary,
 };
 use locdiff_sphere::LatLon;
 use rand::SeedableRng;
@@ -99,7 +101,7 @@ impl Engine {
             // Without a home there is only the model inside.
             let installed = ModelHome::from_env().map(|home| installed_models(&home));
             names = installed
-                .unwrap_or_else(|_| vec![locdiff::BUILT_IN])
+                .unwrap_or_else(|_| vec![locdiff::locate::BUILT_IN])
                 .iter()
                 .map(|name| (*name).to_owned())
                 .collect();

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use locdiff::PhotoError;
+use locdiff::photo::PhotoError;
 use serde::Serialize;
 use utoipa::ToSchema;
 

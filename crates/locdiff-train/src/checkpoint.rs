@@ -16,8 +16,10 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::AdamState;
 use burn::module::Module;
-use locdiff::{AdamState, Denoiser, read_weights, write_weights};
+use locdiff::diffusion::Denoiser;
+use locdiff::tensors::{read_weights, write_weights};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -4,8 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use locdiff::{
-    AdamConfig, DenoiserConfig, DiffusionConfig, Objective, Quadrature, Schedule, ScheduleConfig,
+use crate::AdamConfig;
+use locdiff::diffusion::{
+    DenoiserConfig, DiffusionConfig, Objective, Quadrature, Schedule, ScheduleConfig,
 };
 use serde::{Deserialize, Serialize};
 

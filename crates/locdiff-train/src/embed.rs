@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use locdiff::{Preprocessing, ReadOptions, Views};
+use locdiff::photo::{Preprocessing, ReadOptions, Views};
 use serde::Serialize;
 use serde_json::json;
 
@@ -129,7 +129,7 @@ pub struct SkippedImage {
     pub id: String,
     /// Where it is: a path, or a tar and the member in it.
     pub path: String,
-    /// One of [`PhotoError::kind`](locdiff::PhotoError::kind), or `bad-place`, `bad-row`,
+    /// One of [`PhotoError::kind`](locdiff::photo::PhotoError::kind), or `bad-place`, `bad-row`,
     /// `no-picture`, `second-picture`, `panic` or `not-finite`.
     pub kind: String,
     /// What is wrong.

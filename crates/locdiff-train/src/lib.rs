@@ -2,20 +2,22 @@
 //!
 //! Embeddings with places live in Parquet shards ([`ShardWriter`], [`Dataset`], [`Stream`]). A
 //! [`TrainingConfig`] (TOML) fixes a run; [`train`] does it, with checkpoints, a log and scores
-//! on held-out rows; [`Plan`] says beforehand what it will need. [`evaluation`] scores the answers of any model.
+//! on held-out rows; [`Plan`] says beforehand what it will need.
 
-pub mod baselines;
+mod adam;
+mod average;
 mod checkpoint;
 mod config;
 mod data;
 mod embed;
-pub mod evaluation;
 mod log;
 mod plan;
 mod run;
 mod training;
 mod validation;
 
+pub use adam::{Adam, AdamConfig, AdamState};
+pub use average::moved_towards;
 pub use checkpoint::{Checkpoint, Checkpoints, Found, InvalidCheckpoint};
 pub use config::{
     CheckpointConfig, Decay, InvalidConfig, NetworkConfig, ObjectiveConfig, OptimizerConfig,

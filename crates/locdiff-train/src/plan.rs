@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use burn::module::Module;
 use burn::tensor::Device;
-use locdiff::InvalidSchedule;
+use locdiff::diffusion::InvalidSchedule;
 use locdiff_sphere::{LatLon, uniform_place};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use burn::tensor::Device;
-use locdiff::{InvalidModel, InvalidSchedule};
+use locdiff::diffusion::InvalidSchedule;
+use locdiff::models::InvalidModel;
 
 use crate::checkpoint::{Checkpoint, Checkpoints, InvalidCheckpoint};
 use crate::config::{InvalidConfig, RunConfig, TrainingConfig};

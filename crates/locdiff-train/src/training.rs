@@ -6,12 +6,11 @@
 
 use std::f64::consts::PI;
 
+use crate::{Adam, AdamState, moved_towards};
 use burn::module::Module;
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor, TensorData};
-use locdiff::{
-    Adam, AdamState, Denoiser, Diffusion, InvalidSchedule, Loss, encodings, moved_towards,
-};
+use locdiff::diffusion::{Denoiser, Diffusion, InvalidSchedule, Loss, encodings};
 use locdiff_sphere::{Basis, LatLon};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

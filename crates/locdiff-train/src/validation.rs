@@ -1,7 +1,7 @@
 //! What a model is worth on rows that it was not trained on.
 
 use burn::tensor::{Tensor, TensorData};
-use locdiff::{Diffusion, Meaning, SampleOptions, rows};
+use locdiff::diffusion::{Diffusion, Meaning, SampleOptions, rows};
 use locdiff_sphere::{Decoder, LatLon, PointScores, UNIFORM_NLL_NATS};
 use serde::{Deserialize, Serialize};
 

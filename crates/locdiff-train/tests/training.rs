@@ -93,7 +93,7 @@ fn it_learns_and_leaves_a_model_and_a_picture() {
     assert!(scores[1].nll.unwrap() < 0.5, "{:?}", scores[1]);
     assert!(scores[1].within_2500 > 80.0, "{:?}", scores[1]);
     assert!(fs::read(run.join("training.png")).unwrap().starts_with(b"\x89PNG"));
-    let model = locdiff::Diffusion::open(&run.join("model"), &Device::flex()).unwrap();
+    let model = locdiff::diffusion::Diffusion::open(&run.join("model"), &Device::flex()).unwrap();
     assert_eq!(model.config().denoiser.condition_size, 8);
     let log = fs::read_to_string(run.join("log.jsonl")).unwrap();
     assert!(log.lines().count() >= 8, "{log}");

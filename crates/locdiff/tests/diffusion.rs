@@ -6,7 +6,7 @@ use std::f64::consts::PI;
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Tensor, TensorData};
-use locdiff::{
+use locdiff::diffusion::{
     Denoiser, DenoiserConfig, Diffusion, DiffusionConfig, Loss, Meaning, Method, Objective,
     Quadrature, SampleOptions, ScheduleConfig, ScheduleKind, SphereGrid, encodings, rows,
 };

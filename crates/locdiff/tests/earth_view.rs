@@ -3,9 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
 
 use burn::tensor::Device;
-use locdiff::{
-    EarthView, Geolocator, LocationModel, Photo, SelfTest, ViewModelConfig, test_earth_view,
-};
+use locdiff::models::earth_view::EarthView;
+use locdiff::models::{SelfTest, test_earth_view};
+use locdiff::{Geolocator, LocationModel, Photo};
 
 fn example(name: &str) -> Photo {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
@@ -80,34 +80,4 @@ fn pictures_of_nothing_get_no_answer() {
             Some("not a picture for this model: it is all of one colour")
         );
     }
-}
-
-/// Gradients reach every parameter, and one step along them lowers the loss.
-#[test]
-fn the_network_learns() {
-    use burn::optim::GradientsParams;
-    use locdiff::{Adam, AdamConfig, Loss, Objective, Quadrature, ViewEncoderConfig};
-    use locdiff_sphere::LatLon;
-    use rand::SeedableRng;
-
-    let device = Device::flex().autodiff();
-    device.seed(3);
-    let encoder =
-        ViewEncoderConfig { side: 16, widths: vec![8, 12], blocks: vec![1, 1], embedding: 16 };
-    let mut model = ViewModelConfig { encoder, hidden: 24, max_degree: 5 }.init(&device);
-    let loss = Loss::new(Objective::Likelihood, Quadrature::Transform(0), 5, &device);
-    let pixels: Vec<u8> = (0..6 * 3 * 256_u32).map(|k| (k * k / 37 % 256) as u8).collect();
-    let places: Vec<LatLon> =
-        (0..6).map(|k| LatLon::new(10.0 * f64::from(k), 25.0 * f64::from(k)).unwrap()).collect();
-    let mut optimizer = Adam::new(AdamConfig::default());
-    let mut values = Vec::new();
-    for _ in 0..60 {
-        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
-        let value = loss.mean(model.forward(&pixels), &places, &mut rng);
-        values.push(value.clone().into_scalar::<f32>());
-        let gradients = GradientsParams::from_grads(value.backward(), &model);
-        model = optimizer.step(0.01, model, gradients).0;
-    }
-    // Six pictures are learned by heart.
-    assert!(values[59] < values[0] - 1.5, "{} to {}", values[0], values[59]);
 }

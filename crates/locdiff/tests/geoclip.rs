@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use burn::tensor::{Device, Tensor, TensorData};
-use locdiff::{Existing, GeoClip};
+use locdiff::models::geoclip::{Existing, GeoClip};
 use locdiff_sphere::LatLon;
 use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;

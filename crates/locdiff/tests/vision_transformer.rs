@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::{Device, Tensor, TensorData};
-use locdiff::{Gelu, InvalidEncoder, VisionTransformer};
+use locdiff::encoders::{Gelu, InvalidEncoder, VisionTransformer};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 fn parity(name: &str) -> PathBuf {

@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use locdiff_train::evaluation::{
-    BENCHMARKS, Benchmark, Completeness, make_manifest, manifest_path,
-};
+use locdiff_evaluate::{BENCHMARKS, Benchmark, Completeness, make_manifest, manifest_path};
 
 use crate::predict::{NONSENSE, refused};
 use crate::whole_file;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use locdiff_train::evaluation::{
+use locdiff_evaluate::{
     EmbeddingTwin, LEAKAGE_COSINE, LEAKAGE_KM, NamedPlaces, PlaceTwin, embedding_leakage,
     is_embeddings, place_leakage,
 };

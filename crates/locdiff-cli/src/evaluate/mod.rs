@@ -10,8 +10,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use locdiff::{CannotOpen, device_by_name};
-use locdiff_train::evaluation::{
+use locdiff::CannotOpen;
+use locdiff::tensors::device_by_name;
+use locdiff_evaluate::{
     Evaluation, EvaluationOptions, NamedPlaces, Pairs, PlaceTable, Role, Units, ask_model,
     manifest_path, pair, read_manifest, report_html, report_json, report_markdown, report_text,
 };
@@ -125,7 +126,7 @@ fn score(arguments: &Scoring) -> anyhow::Result<ExitCode> {
         let table = PlaceTable::read(path, Role::Answers, arguments.options.units())?;
         let mut theirs = pair(&table, &truth).with_context(|| path.display().to_string())?;
         notes.extend(theirs.notes().into_iter().map(|note| format!("{}: {note}", stem(path))));
-        if missing == locdiff_train::evaluation::Missing::Skip {
+        if missing == locdiff_evaluate::Missing::Skip {
             pairs.keep_common(&mut theirs);
         }
         other = Some((stem(path), theirs));

@@ -1,8 +1,8 @@
 //! By which rules answers are scored.
 
 use clap::{Args, ValueEnum};
+use locdiff_evaluate::{EvaluationOptions, Missing, Rules, Units};
 use locdiff_sphere::{DistanceRule, GeoscoreRule, RadiusRule, Resampling};
-use locdiff_train::evaluation::{EvaluationOptions, Missing, Rules, Units};
 
 #[derive(Args)]
 pub(super) struct Options {

@@ -6,8 +6,10 @@ use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use locdiff::hub::{Encoder, Hub};
-use locdiff::{ModelHome, device_by_name, test_encoder};
+use locdiff::ModelHome;
+use locdiff::encoders::hub::{Encoder, Hub};
+use locdiff::models::test_encoder;
+use locdiff::tensors::device_by_name;
 use serde_json::{Value, json};
 
 use super::import::install_geoclip;
@@ -112,7 +114,8 @@ fn fetch_encoder(name: &str) -> anyhow::Result<Value> {
     bar.finish_and_clear();
     let fetched = fetched?;
     // What it gives today, for `locdiff doctor` to compare with.
-    let opened = locdiff::ImageEncoder::open(&fetched.directory, &device_by_name("cpu")?)?;
+    let opened =
+        locdiff::encoders::ImageEncoder::open(&fetched.directory, &device_by_name("cpu")?)?;
     let record = self_test_record(&ModelHome::from_env()?, name, &fetched.directory);
     // It was checked by its sum just now, and may be a newer one.
     let _ = std::fs::remove_file(&record);

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use burn::tensor::Device;
 use clap::{Args, Subcommand};
-use locdiff::{
-    Existing, GeoClip, GeoClipError, ImageEncoder, ModelHome, record_published_geoclip,
-    test_encoder,
-};
+use locdiff::ModelHome;
+use locdiff::encoders::ImageEncoder;
+use locdiff::models::geoclip::{Existing, GeoClip, GeoClipError};
+use locdiff::models::{record_published_geoclip, test_encoder};
 use serde::Serialize;
 use serde_json::json;
 

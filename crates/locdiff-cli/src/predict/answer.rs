@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{Read, stdin};
 use std::path::PathBuf;
 
-use locdiff::{Estimate, Photo, PhotoError, ReadOptions, Summary, gps_of};
+use locdiff::photo::{PhotoError, ReadOptions, gps_of};
+use locdiff::{Estimate, Photo, Summary};
 use locdiff_sphere::{Density, LatLon};
 
 /// A picture to be located.

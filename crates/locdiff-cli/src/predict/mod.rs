@@ -13,7 +13,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use locdiff::{CannotOpen, Constraint, NoAnswer, PhotoError, device_by_name};
+use locdiff::locate::NoAnswer;
+use locdiff::photo::PhotoError;
+use locdiff::tensors::device_by_name;
+use locdiff::{CannotOpen, Constraint};
 use rayon::prelude::*;
 
 use crate::memory;
@@ -85,7 +88,7 @@ enum When {
 }
 
 fn parse_constraint(text: &str) -> Result<Constraint, String> {
-    text.parse().map_err(|error: locdiff::InvalidConstraint| error.to_string())
+    text.parse().map_err(|error: locdiff::geography::InvalidConstraint| error.to_string())
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 
 use burn::tensor::Device;
 use indicatif::{ProgressBar, ProgressStyle};
-use locdiff::{
-    BUILT_IN, CannotOpen, FOR_THE_GROUND, Geolocator, ModelHome, NAMED, NoAnswer, OTHERWISE,
-    OpenOptions, Photo, Said, ask, ask_in_turn, installed_models,
+use locdiff::locate::{
+    BUILT_IN, FOR_THE_GROUND, NAMED, NoAnswer, OTHERWISE, Said, ask, ask_in_turn, installed_models,
 };
+use locdiff::{CannotOpen, Geolocator, ModelHome, OpenOptions, Photo};
 
 use super::Arguments;
 

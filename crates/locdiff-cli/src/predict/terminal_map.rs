@@ -4,7 +4,7 @@ use std::f64::consts::TAU;
 use std::io::Write;
 
 use anstyle::{Ansi256Color, Color, Style};
-use locdiff::land;
+use locdiff::geography::land;
 use locdiff_sphere::LatLon;
 
 use super::answer::Answer;

@@ -53,7 +53,7 @@ pub struct Written {
 ///
 /// ```
 /// use locdiff_sphere::LatLon;
-/// use locdiff_train::{Dataset, Layout, Numbers, OnBadShard, ShardWriter};
+/// use crate::{Dataset, Layout, Numbers, OnBadShard, ShardWriter};
 ///
 /// # let directory = tempfile::tempdir()?;
 /// # let directory = directory.path();

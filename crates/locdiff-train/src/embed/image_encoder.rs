@@ -1,6 +1,7 @@
 //! The library's encoder embeds.
 
-use locdiff::{ImageEncoder, Preprocessing};
+use locdiff::encoders::ImageEncoder;
+use locdiff::photo::Preprocessing;
 
 use super::Embedder;
 

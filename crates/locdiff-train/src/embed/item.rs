@@ -42,7 +42,7 @@ pub(super) enum Content {
 /// Why an image is skipped.
 #[derive(Debug, Clone)]
 pub(super) struct Bad {
-    /// For counting: one of [`PhotoError::kind`](locdiff::PhotoError::kind), or one of ours.
+    /// For counting: one of [`PhotoError::kind`](locdiff::photo::PhotoError::kind), or one of ours.
     pub(super) kind: &'static str,
     pub(super) message: String,
 }

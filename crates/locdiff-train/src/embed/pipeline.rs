@@ -13,7 +13,8 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-use locdiff::{Photo, PhotoError, Preprocessing, ReadOptions, Views, gps_of};
+use locdiff::Photo;
+use locdiff::photo::{PhotoError, Preprocessing, ReadOptions, Views, gps_of};
 use locdiff_sphere::LatLon;
 
 use super::item::{Bad, Content, Item, Stated};

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use image::ImageFormat;
-use locdiff::{Preprocessing, ReadOptions};
+use locdiff::photo::{Preprocessing, ReadOptions};
 use locdiff_train::{EmbedError, EmbedEvent, EmbedOptions, Embedder, embed};
 use tempfile::tempdir;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use image::ImageFormat;
-use locdiff::Views;
+use locdiff::photo::Views;
 use locdiff_train::{
     Dataset, EmbedError, EmbedEvent, EmbedOptions, OnBadShard, Share, StreamOptions, embed,
 };

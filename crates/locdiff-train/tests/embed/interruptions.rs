@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use locdiff::Preprocessing;
+use locdiff::photo::Preprocessing;
 use locdiff_train::{EmbedError, EmbedEvent, EmbedOptions, Embedder, Share, embed};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::atomic::Ordering;
 
-use locdiff::{ReadOptions, Views};
+use locdiff::photo::{ReadOptions, Views};
 use locdiff_train::{EmbedError, EmbedEvent, EmbedOptions, Share, embed};
 use tempfile::tempdir;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use image::codecs::jpeg::JpegEncoder;
 use image::{ExtendedColorType, ImageEncoder, ImageFormat, Rgb, RgbImage};
-use locdiff::{Preprocessing, Views};
+use locdiff::photo::{Preprocessing, Views};
 use locdiff_train::{EmbedEvent, EmbedOptions, EmbedSummary, Embedder, SkippedImage, embed};
 
 pub(crate) const WIDTH: usize = 5;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Photo;
+use super::picture::Photo;
 use super::resize::Area;
 
 const CLIP_MEAN: [f32; 3] = [0.48145466, 0.4578275, 0.40821073];

@@ -6,8 +6,8 @@
 //! are the same. (fast_image_resize has weights of 15 bits and always goes down first: up to three
 //! levels off where edges overshoot.)
 
-use super::Photo;
-use crate::fused::vectorised;
+use super::picture::Photo;
+use crate::tensors::fused::vectorised;
 
 /// A rectangle of pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::Barrier;
 
-use locdiff::hub::{Encoder, Hub, HubError};
+use locdiff::encoders::hub::{Encoder, Hub, HubError};
 
 use crate::server::{COMMIT, Fault, Request};
 use crate::{Setup, WEIGHTS, assert_whole, encoder, model, sha256, weights};

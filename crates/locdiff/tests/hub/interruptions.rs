@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use locdiff::hub::{Hub, HubError};
+use locdiff::encoders::hub::{Hub, HubError};
 
 use crate::server::Fault;
 use crate::{Setup, WEIGHTS, assert_whole, encoder, model, settings, sha256, weights};

@@ -11,7 +11,7 @@ mod server;
 use std::path::Path;
 use std::time::Duration;
 
-use locdiff::hub::{Encoder, FetchedModel, Hub, HubError, HubSettings};
+use locdiff::encoders::hub::{Encoder, FetchedModel, Hub, HubError, HubSettings};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use locdiff::hub::{Hub, HubError};
+use locdiff::encoders::hub::{Hub, HubError};
 
 use crate::server::{Behaviour, Fault};
 use crate::{Setup, assert_whole, model};

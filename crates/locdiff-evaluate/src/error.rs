@@ -1,0 +1,109 @@
+//! Why answers can't be scored.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use locdiff_sphere::InvalidScores;
+
+use locdiff_train::DataError;
+
+/// Why answers can't be scored.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EvaluationError {
+    /// A file can't be read or written.
+    #[error("cannot read {path}: {source}", path = path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A file isn't a table of places.
+    #[error("{path}: {reason}", path = path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and where.
+        reason: String,
+    },
+    /// Answers without names of images belong to the truth by their order only.
+    #[error("{answers} answers without names of images, but {images} images")]
+    Order {
+        /// Rows of answers.
+        answers: usize,
+        /// Images of the truth.
+        images: usize,
+    },
+    /// No answer names an image of the truth.
+    #[error(
+        "no answer is for one of the images: answers are for images such as `{answer}`, the truth is about images such as `{image}`"
+    )]
+    NothingMatches {
+        /// One of the answers' images.
+        answer: String,
+        /// One of the truth's.
+        image: String,
+    },
+    /// Some images have no answer, and nobody said what to make of that.
+    #[error(
+        "{missing} of {images} images have no answer, `{first}` for example: count them as wrong (--missing worst) or leave them out (--missing skip)"
+    )]
+    Missing {
+        /// Images without an answer.
+        missing: usize,
+        /// All images.
+        images: usize,
+        /// One of them.
+        first: String,
+    },
+    /// Two models are compared on different images.
+    #[error(
+        "the two models are compared on the same images only: `{image}` has no answer of {model}"
+    )]
+    Unpaired {
+        /// An image that only one has answered.
+        image: String,
+        /// The other.
+        model: String,
+    },
+    /// Two sets of embeddings don't compare.
+    #[error("the embeddings of {test} are of {test_encoder}, those of {train} of {train_encoder}")]
+    Encoders {
+        /// The test set.
+        test: String,
+        /// Its encoder and width.
+        test_encoder: String,
+        /// The training set.
+        train: String,
+        /// Its encoder and width.
+        train_encoder: String,
+    },
+    /// An image can't be answered, and unanswered images were not allowed.
+    #[error(
+        "no answer for {image}: {reason}; such images can be counted as wrong (--missing worst) or left out (--missing skip)"
+    )]
+    Unanswered {
+        /// The image.
+        image: String,
+        /// Why there is no answer.
+        reason: String,
+    },
+    /// Numbers can't be scored.
+    #[error(transparent)]
+    Scores(#[from] InvalidScores),
+    /// A data set of embeddings can't be read.
+    #[error(transparent)]
+    Data(#[from] DataError),
+}
+
+impl EvaluationError {
+    pub(super) fn table(path: &Path, reason: impl ToString) -> EvaluationError {
+        EvaluationError::Table { path: path.to_owned(), reason: reason.to_string() }
+    }
+
+    pub(super) fn file(path: &Path) -> impl FnOnce(io::Error) -> EvaluationError {
+        let path = path.to_owned();
+        move |source| EvaluationError::File { path, source }
+    }
+}

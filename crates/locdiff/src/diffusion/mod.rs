@@ -1,0 +1,15 @@
+//! The diffusion over coefficients: network, noise levels, objectives, samplers.
+
+mod cpu_integrals;
+mod denoiser;
+mod objective;
+mod sampler;
+mod schedule;
+mod sphere_grid;
+mod views;
+
+pub use denoiser::{Denoiser, DenoiserConfig};
+pub use objective::{Loss, Objective, Quadrature};
+pub use sampler::{Diffusion, DiffusionConfig, Meaning, Method, SampleOptions, Step, rows};
+pub use schedule::{InvalidSchedule, LEAKAGE_LIMIT, Schedule, ScheduleConfig, ScheduleKind};
+pub use sphere_grid::{SphereGrid, encodings};

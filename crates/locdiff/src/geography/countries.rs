@@ -1,0 +1,300 @@
+//! The countries of the Earth: codes, names and outlines (Natural Earth 1:10m, simplified).
+//!
+//! `assets/countries.mjs` makes the file and describes its format. Outlines are good to a kilometre
+//! or two; who owns what is Natural Earth's opinion of who rules there, not ours.
+
+use std::sync::{LazyLock, OnceLock};
+
+use locdiff_sphere::{Area, LatLon, MultiPolygon};
+
+static FILE: &[u8] = include_bytes!("../../assets/countries.bin");
+const UNITS_PER_DEGREE: f64 = 1000.0;
+
+/// Polygons of rings of points [longitude, latitude].
+type Polygons = Vec<Vec<Vec<[f64; 2]>>>;
+
+/// A country.
+#[derive(Debug)]
+pub struct Country {
+    code: String,
+    long_code: String,
+    name: String,
+    other_names: Vec<String>,
+    polygons: Polygons,
+    area: OnceLock<Area>,
+}
+
+/// No country has that name or code.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownCountry {
+    /// Nobody knows it.
+    #[error("there is no country `{name}`{}", .nearest.as_ref().map(|near| format!(" (do you mean {near}?)")).unwrap_or_default())]
+    Name {
+        /// What was written.
+        name: String,
+        /// What may have been meant.
+        nearest: Option<String>,
+    },
+    /// More than one has it.
+    #[error("`{name}` may be {candidates}: say which")]
+    Ambiguous {
+        /// What was written.
+        name: String,
+        /// What may have been meant.
+        candidates: String,
+    },
+    /// Known, but at the scale of our map it has no outline of its own.
+    #[error(
+        "{0} has no outline of its own in Natural Earth 1:10m: give a box, a circle or a file of polygons"
+    )]
+    NoOutline(String),
+}
+
+static COUNTRIES: LazyLock<Vec<Country>> = LazyLock::new(read);
+static LAND: LazyLock<Area> = LazyLock::new(|| {
+    let polygons = COUNTRIES.iter().flat_map(|country| country.polygons.clone()).collect();
+    Area::Polygons(MultiPolygon::new(polygons).expect("tested"))
+});
+
+impl Country {
+    /// Two letters (ISO 3166-1 alpha-2).
+    pub fn code(&self) -> &str {
+        &self.code
+    }
+
+    /// Its English name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its land.
+    pub fn area(&self) -> &Area {
+        self.area.get_or_init(|| {
+            Area::Polygons(MultiPolygon::new(self.polygons.clone()).expect("tested"))
+        })
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        [&self.name].into_iter().chain(&self.other_names).map(String::as_str)
+    }
+}
+
+/// The land of all countries, and Antarctica.
+pub fn land() -> &'static Area {
+    &LAND
+}
+
+/// The country with a name or a code of two or three letters, in any case.
+pub fn find(name: &str) -> Result<&'static Country, UnknownCountry> {
+    let wanted = plain(name);
+    let codes = |country: &&Country| {
+        [&country.code, &country.long_code].iter().any(|code| code.eq_ignore_ascii_case(name))
+    };
+    let names = |country: &&Country| country.names().any(|known| plain(known) == wanted);
+    let named: Vec<&Country> = COUNTRIES.iter().filter(names).collect();
+    match COUNTRIES.iter().find(codes).or_else(|| named.first().copied()) {
+        Some(_) if named.len() > 1 => {
+            let names: Vec<&str> = named.iter().map(|country| country.name()).collect();
+            Err(UnknownCountry::Ambiguous { name: name.to_owned(), candidates: names.join(" or ") })
+        }
+        Some(country) if country.polygons.is_empty() => {
+            Err(UnknownCountry::NoOutline(country.name.clone()))
+        }
+        Some(country) => Ok(country),
+        None => Err(UnknownCountry::Name { name: name.to_owned(), nearest: nearest_name(&wanted) }),
+    }
+}
+
+/// The two-letter code of the country that holds a place, by these outlines.
+pub(crate) fn code_at(place: LatLon) -> Option<String> {
+    let mut countries = COUNTRIES.iter().filter(|country| !country.polygons.is_empty());
+    countries.find(|country| country.area().contains(place)).map(|country| country.code.clone())
+}
+
+/// The name of a country by its two-letter code.
+pub(crate) fn name_of_code(code: &str) -> Option<&'static str> {
+    COUNTRIES.iter().find(|country| country.code == code).map(Country::name)
+}
+
+/// Letters and digits only, in lower case, without the commonest accents.
+fn plain(name: &str) -> String {
+    let letter = |c: char| match c {
+        'à'..='å' => 'a',
+        'ç' => 'c',
+        'è'..='ë' => 'e',
+        'ì'..='ï' => 'i',
+        'ñ' => 'n',
+        'ò'..='ö' => 'o',
+        'ù'..='ü' => 'u',
+        c => c,
+    };
+    let name = name.to_lowercase();
+    let name = name.strip_prefix("the ").unwrap_or(&name);
+    name.chars().map(letter).filter(|c| c.is_alphanumeric()).collect()
+}
+
+/// The name that is written most like it, if any is.
+fn nearest_name(wanted: &str) -> Option<String> {
+    let all = COUNTRIES.iter().flat_map(|country| country.names().map(move |name| (country, name)));
+    let scored = all.map(|(country, name)| (edits(wanted, &plain(name)), country));
+    let (edits, country) = scored.min_by_key(|(edits, _)| *edits)?;
+    (edits <= 1 + wanted.chars().count() / 5).then(|| country.name.clone())
+}
+
+/// Letters to change, add or leave out to make one word of another (Levenshtein).
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+fn read() -> Vec<Country> {
+    let mut file = File { bytes: FILE };
+    (0..file.unsigned())
+        .map(|_| {
+            let [code, long_code, name, others] = std::array::from_fn(|_| file.text());
+            let polygons =
+                (0..file.unsigned()).map(|_| (0..file.unsigned()).map(|_| file.ring()).collect());
+            Country {
+                polygons: polygons.collect(),
+                other_names: others.split('|').filter(|n| !n.is_empty()).map(Into::into).collect(),
+                code,
+                long_code,
+                name,
+                area: OnceLock::new(),
+            }
+        })
+        .collect()
+}
+
+struct File {
+    bytes: &'static [u8],
+}
+
+impl File {
+    /// The next LEB128 number.
+    fn unsigned(&mut self) -> usize {
+        let mut value = 0;
+        for position in 0.. {
+            let (&byte, rest) = self.bytes.split_first().expect("the file is whole: tested");
+            self.bytes = rest;
+            value |= usize::from(byte & 127) << (7 * position);
+            if byte < 128 {
+                break;
+            }
+        }
+        value
+    }
+
+    fn signed(&mut self) -> i64 {
+        let zigzag = self.unsigned() as i64;
+        (zigzag >> 1) ^ -(zigzag & 1)
+    }
+
+    fn text(&mut self) -> String {
+        let length = self.unsigned();
+        let (text, rest) = self.bytes.split_at(length);
+        self.bytes = rest;
+        String::from_utf8_lossy(text).into_owned()
+    }
+
+    fn ring(&mut self) -> Vec<[f64; 2]> {
+        let (mut latitude, mut longitude) = (0, 0);
+        (0..self.unsigned())
+            .map(|_| {
+                latitude += self.signed();
+                longitude += self.signed();
+                [longitude, latitude].map(|units| units as f64 / UNITS_PER_DEGREE)
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn area_km2(name: &str) -> f64 {
+        find(name).expect(name).area().area_km2()
+    }
+
+    #[test]
+    fn countries_have_about_the_size_that_is_printed_everywhere() {
+        for (name, million_km2) in [
+            ("Russia", 17.1),
+            ("Canada", 9.98),
+            ("BR", 8.51),
+            ("AUS", 7.7),
+            ("Fiji", 0.0183),
+            ("Antarctica", 13.5),
+            ("Iceland", 0.103),
+        ] {
+            let ratio = area_km2(name) / (million_km2 * 1e6);
+            assert!((0.9..1.1).contains(&ratio), "{name}: {ratio}");
+        }
+        let land = land().area_km2();
+        assert!((land / 148.9e6 - 1.0).abs() < 0.03, "{land}");
+    }
+
+    #[test]
+    fn every_outline_is_valid_and_no_two_share_a_place() {
+        let areas: Vec<&Country> =
+            COUNTRIES.iter().filter(|country| !country.polygons.is_empty()).collect();
+        assert!(areas.len() > 230, "{}", areas.len());
+        let sum: f64 = areas.iter().map(|country| country.area().area_km2()).sum();
+        assert!((sum / land().area_km2() - 1.0).abs() < 1e-9);
+        for (latitude, longitude, code) in
+            [(46.8, 8.2, "CH"), (-29.5, 28.3, "LS"), (42.6, 20.9, "XK"), (43.94, 12.45, "SM")]
+        {
+            let place = LatLon::new(latitude, longitude).expect("a place");
+            let holders: Vec<&str> = areas
+                .iter()
+                .filter(|country| country.area().contains(place))
+                .map(|country| country.code())
+                .collect();
+            assert_eq!(holders, [code]);
+        }
+    }
+
+    #[test]
+    fn every_country_has_a_continent() {
+        let without: Vec<&str> = COUNTRIES
+            .iter()
+            .filter(|country| crate::geography::Continent::of_country(&country.code).is_none())
+            .map(|country| country.name())
+            .collect();
+        assert_eq!(without, [""; 0]);
+    }
+
+    #[test]
+    fn names_are_found_however_they_are_written() {
+        for (name, code) in [
+            ("cote d'ivoire", "CI"),
+            ("Côte d’Ivoire", "CI"),
+            ("The Netherlands", "NL"),
+            ("united states", "US"),
+            ("UNITED KINGDOM", "GB"),
+            ("gbr", "GB"),
+            ("Czechia", "CZ"),
+            ("South Korea", "KR"),
+            ("kosovo", "XK"),
+        ] {
+            assert_eq!(find(name).map(Country::code), Ok(code), "{name}");
+        }
+        assert_eq!(edits("kitten", "sitting"), 3);
+        let error = find("Germny").expect_err("a slip").to_string();
+        assert!(error.contains("do you mean Germany?"), "{error}");
+        assert!(matches!(find("Congo"), Err(UnknownCountry::Ambiguous { .. })));
+        assert_eq!(find("CG").map(Country::code), Ok("CG"));
+        assert!(matches!(find("Réunion"), Err(UnknownCountry::NoOutline(_))));
+    }
+}

@@ -1,0 +1,115 @@
+//! Names of places, offline: the nearest town (GeoNames, CC BY 4.0, by the crate
+//! `reverse_geocoder`) and the country (OpenStreetMap, ODbL, by the crate `country-boundaries`).
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use country_boundaries::{BOUNDARIES_ODBL_360X180, CountryBoundaries};
+use locdiff_sphere::LatLon;
+use reverse_geocoder::ReverseGeocoder;
+
+use super::countries;
+
+/// A town farther away than this doesn't name a place.
+const NEAR_KM: f64 = 50.0;
+
+/// A place off the coast, but as near to a town as this, is taken for its harbour.
+const HARBOUR_KM: f64 = 10.0;
+
+/// What people call a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlaceName {
+    /// The nearest town, if there is one within 50 km.
+    pub town: Option<String>,
+    /// The state, province or county of that town.
+    pub district: Option<String>,
+    /// The country that the place itself lies in; `None` at sea.
+    pub country: Option<String>,
+    /// Its code, two letters (ISO 3166-1).
+    pub country_code: Option<String>,
+}
+
+static TOWNS: LazyLock<ReverseGeocoder> = LazyLock::new(ReverseGeocoder::new);
+static BORDERS: LazyLock<Option<CountryBoundaries>> =
+    LazyLock::new(|| CountryBoundaries::from_reader(BOUNDARIES_ODBL_360X180).ok());
+
+/// The name of a place.
+pub fn place_name(place: LatLon) -> PlaceName {
+    let town = TOWNS.search((place.latitude(), place.longitude())).record;
+    let distance_km =
+        LatLon::new(town.lat, town.lon).map_or(f64::INFINITY, |at| at.distance_km(place));
+    let country_code = if countries::land().contains(place) {
+        country_by_borders(place).or_else(|| countries::code_at(place))
+    } else {
+        // A harbour, at the edge of what the outlines resolve.
+        (distance_km <= HARBOUR_KM).then(|| town.cc.clone())
+    };
+    // A town across the border is near, but its district would mislead.
+    let near = distance_km <= NEAR_KM && country_code.as_ref().is_none_or(|code| *code == town.cc);
+    let text = |text: &String| (near && !text.is_empty()).then(|| text.clone());
+    let country = country_code.as_deref().and_then(countries::name_of_code).map(str::to_owned);
+    PlaceName { town: text(&town.name), district: text(&town.admin1), country, country_code }
+}
+
+/// The two-letter code of the country of a place on land; the borders run on into the sea.
+fn country_by_borders(place: LatLon) -> Option<String> {
+    let place = country_boundaries::LatLon::new(place.latitude(), place.longitude()).ok()?;
+    // The smallest area comes first: US-TX, then US.
+    let ids = BORDERS.as_ref()?.ids(place);
+    ids.into_iter().find(|id| id.len() == 2).map(str::to_owned)
+}
+
+impl fmt::Display for PlaceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let country = self.country.as_deref().or(self.country_code.as_deref());
+        // Luxembourg, Luxembourg, Luxembourg is said once.
+        let mut parts: Vec<&str> = Vec::new();
+        for part in [self.town.as_deref(), self.district.as_deref(), country].into_iter().flatten()
+        {
+            if !parts.contains(&part) {
+                parts.push(part);
+            }
+        }
+        match (&parts[..], country) {
+            ([], _) => write!(f, "at sea"),
+            (parts, None) => write!(f, "at sea near {}", parts.join(", ")),
+            (parts, Some(_)) => write!(f, "{}", parts.join(", ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(latitude: f64, longitude: f64) -> String {
+        place_name(LatLon::new(latitude, longitude).expect("a place")).to_string()
+    }
+
+    #[test]
+    fn places_have_the_names_that_maps_give_them() {
+        for (latitude, longitude, expected) in [
+            (48.8566, 2.3522, "Paris, Ile-de-France, France"),
+            (-33.8688, 151.2093, "Sydney, New South Wales, Australia"),
+            (49.6117, 6.13, "Luxembourg"),
+            (0.0, -30.0, "at sea"),
+            (38.7223, -9.1393, "Lisbon, Portugal"),
+            (72.5, -40.0, "Greenland"),
+            (-80.0, 60.0, "Antarctica"),
+            (21.3, -157.95, "Hawaii, United States of America"),
+        ] {
+            let found = name(latitude, longitude);
+            assert!(found.contains(expected), "{found} isn't {expected}");
+        }
+    }
+
+    #[test]
+    fn a_border_isn_t_crossed_by_the_nearest_town() {
+        // South of the Rio Grande, within sight of El Paso.
+        let south = place_name(LatLon::new(31.70, -106.45).expect("a place"));
+        assert_eq!(south.country_code.as_deref(), Some("MX"));
+        assert_ne!(south.district.as_deref(), Some("Texas"));
+        let sea = place_name(LatLon::new(43.0, 5.2).expect("a place"));
+        assert!(sea.to_string().starts_with("at sea near "), "{sea}");
+    }
+}

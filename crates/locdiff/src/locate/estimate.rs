@@ -1,0 +1,129 @@
+//! What a model believes about one photograph, and what people want to know of it.
+
+use std::fmt;
+
+use locdiff_sphere::{Area, Density, InvalidDensity, LatLon, Survey};
+
+use super::geolocator::ModelIdentity;
+use crate::geography::Constraint;
+use crate::geography::{PlaceName, place_name};
+
+/// Where a photograph was probably taken: a density on the Earth, and the model it came from.
+#[derive(Debug, Clone)]
+pub struct Estimate {
+    density: Density,
+    model: ModelIdentity,
+    within: Vec<String>,
+}
+
+/// A place that the photograph may show.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    /// The top of the peak.
+    pub place: LatLon,
+    /// What is there.
+    pub name: PlaceName,
+    /// The probability of the whole peak, or the model's score if it isn't calibrated.
+    pub mass: f64,
+    /// A circle of this radius around the place holds half as much.
+    pub radius_km: f64,
+}
+
+/// The numbers that most people ask for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// Distinct places, the most probable first; at least one.
+    pub candidates: Vec<Candidate>,
+    /// A circle of this radius around the first holds half of everything.
+    pub radius_50_km: f64,
+    /// And one of this radius holds nine tenths.
+    pub radius_90_km: f64,
+    /// The area of the smallest region that holds half of everything.
+    pub area_50_km2: f64,
+    /// And nine tenths.
+    pub area_90_km2: f64,
+    /// Width of the kernel that spread point masses, if there were any: finer detail isn't known.
+    pub kernel_km: Option<f64>,
+}
+
+impl Estimate {
+    /// A model's answer.
+    pub fn new(density: Density, model: ModelIdentity) -> Estimate {
+        Estimate { density, model, within: Vec::new() }
+    }
+
+    /// The density.
+    pub fn density(&self) -> &Density {
+        &self.density
+    }
+
+    /// The model that gave it.
+    pub fn model(&self) -> &ModelIdentity {
+        &self.model
+    }
+
+    /// What the answer was restricted to, in words.
+    pub fn within(&self) -> &[String] {
+        &self.within
+    }
+
+    /// The same on a part of the Earth only: all numbers are those under the condition that the
+    /// photograph was taken there.
+    pub fn restricted_to(&self, constraint: &Constraint) -> Result<Estimate, InvalidDensity> {
+        let density = self.density.restricted_to(constraint.area().clone())?;
+        let mut within = self.within.clone();
+        within.push(constraint.to_string());
+        Ok(Estimate { density, model: self.model.clone(), within })
+    }
+
+    /// Measures the density: regions, probabilities of areas and all else come from there.
+    pub fn survey(&self) -> Survey<'_> {
+        self.density.survey()
+    }
+
+    /// The probability, or score, that the photograph was taken in an area.
+    pub fn probability_in(&self, area: &Area) -> f64 {
+        self.survey().probability_in(area)
+    }
+
+    /// Up to so many candidates, and radii.
+    pub fn summary(&self, candidates: usize) -> Summary {
+        Summary::of(&self.survey(), candidates)
+    }
+}
+
+impl Summary {
+    /// What a survey says, with up to so many candidates (at least one).
+    pub fn of(survey: &Survey<'_>, candidates: usize) -> Summary {
+        let modes = survey.modes();
+        let shown = modes.modes.iter().take(candidates.max(1));
+        let candidates: Vec<Candidate> = shown
+            .map(|mode| Candidate {
+                place: mode.place,
+                name: place_name(mode.place),
+                mass: mode.mass,
+                radius_km: survey.radius_km(mode.place, 0.5 * mode.mass),
+            })
+            .collect();
+        let best = candidates[0].place;
+        Summary {
+            radius_50_km: survey.radius_km(best, 0.5),
+            radius_90_km: survey.radius_km(best, 0.9),
+            area_50_km2: survey.region(0.5).area_km2(),
+            area_90_km2: survey.region(0.9).area_km2(),
+            kernel_km: modes.kernel_km,
+            candidates,
+        }
+    }
+
+    /// The first candidate.
+    pub fn best(&self) -> &Candidate {
+        &self.candidates[0]
+    }
+}
+
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.4} {} ({:.0} %)", self.place, self.name, 100.0 * self.mass)
+    }
+}

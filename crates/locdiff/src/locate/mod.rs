@@ -1,0 +1,12 @@
+//! The contract between models and everything around them: photographs in, densities out.
+
+mod estimate;
+mod geolocator;
+mod in_turn;
+
+pub use estimate::{Candidate, Estimate, Summary};
+pub use geolocator::{
+    CannotOpen, Geolocator, LocationModel, MissingPart, ModelIdentity, NotItsKind, OpenOptions,
+    installed_models,
+};
+pub use in_turn::{BUILT_IN, FOR_THE_GROUND, NAMED, NoAnswer, OTHERWISE, Said, ask, ask_in_turn};

@@ -1,0 +1,87 @@
+//! What can be wrong with a photograph.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::format::PhotoFormat;
+
+/// Why a photograph could not be read. [`PhotoError::kind`] sorts them for counting.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PhotoError {
+    /// The operating system refused.
+    #[error("{}", .path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The bytes are no picture of any kind that we know.
+    #[error(
+        "not a picture: it begins with {beginning}; JPEG, PNG, WebP, GIF, TIFF and BMP can be read, whatever the name of the file"
+    )]
+    NotAnImage {
+        /// The first bytes, as text where they are text.
+        beginning: String,
+    },
+    /// A picture, but of a kind that this build doesn't read.
+    #[error("{format} is not supported: {remedy}")]
+    Unsupported {
+        /// Which kind.
+        format: String,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// The picture ends early or contradicts itself.
+    #[error("damaged {format}: {reason}; fetch or export the picture again")]
+    Damaged {
+        /// What it claims to be.
+        format: PhotoFormat,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Reading it would take more than the caller allows.
+    #[error(
+        "too large: {found}, the limit is {limit}; make the picture smaller or raise `{option}`"
+    )]
+    TooLarge {
+        /// What it has.
+        found: String,
+        /// What it may have.
+        limit: u64,
+        /// Which of the [`ReadOptions`](super::ReadOptions), or the limit's name if it is fixed.
+        option: &'static str,
+    },
+    /// Decoding took longer than the caller allows.
+    #[error(
+        "too slow: {format} was not decoded within {max_time:?}; make the picture smaller or raise `max_time`"
+    )]
+    TooSlow {
+        /// What is slow.
+        format: PhotoFormat,
+        /// The time it was given.
+        max_time: Duration,
+    },
+}
+
+impl PhotoError {
+    /// A short name for counters and logs, the same for ever: `unreadable`, `not-an-image`,
+    /// `unsupported`, `damaged`, `too-large` or `too-slow`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            PhotoError::Unreadable { .. } => "unreadable",
+            PhotoError::NotAnImage { .. } => "not-an-image",
+            PhotoError::Unsupported { .. } => "unsupported",
+            PhotoError::Damaged { .. } => "damaged",
+            PhotoError::TooLarge { .. } => "too-large",
+            PhotoError::TooSlow { .. } => "too-slow",
+        }
+    }
+
+    pub(in crate::photo) fn damaged(format: PhotoFormat, reason: impl ToString) -> PhotoError {
+        let reason = reason.to_string();
+        PhotoError::Damaged { format, reason: reason.trim().trim_end_matches('.').to_owned() }
+    }
+}
