@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use locdiff::locate::{
-    FOR_THE_GROUND, NAMED, NoAnswer, OTHERWISE, Said, ask, ask_in_turn, installed_models,
-};
+use locdiff::locate::{FOR_THE_GROUND, NAMED, NoAnswer, OTHERWISE, Said, ask, ask_in_turn};
+use locdiff::models::installed_models;
 use locdiff::photo::{ReadOptions, gps_of};
 use locdiff::{
     CannotOpen, Constraint, Estimate, Geolocator, ModelHome, OpenOptions, Photo, Summary,

@@ -89,9 +89,11 @@ impl Problem {
     }
 
     pub(crate) fn of_photo(error: &PhotoError) -> Problem {
-        let kind = match error.kind() {
-            "not-an-image" | "unsupported" | "damaged" => NOT_AN_IMAGE,
-            "too-large" => TOO_LARGE,
+        let kind = match error {
+            PhotoError::NotAnImage { .. }
+            | PhotoError::Unsupported { .. }
+            | PhotoError::Damaged { .. } => NOT_AN_IMAGE,
+            PhotoError::TooLarge { .. } => TOO_LARGE,
             _ => NO_ANSWER,
         };
         Problem::new(kind, error.to_string())

@@ -28,8 +28,7 @@ pub mod tensors;
 
 pub use geography::Constraint;
 pub use locate::{
-    Candidate, CannotOpen, Estimate, Geolocator, LocationModel, ModelIdentity, NotItsKind,
-    OpenOptions, Summary,
+    Candidate, Estimate, Geolocator, LocationModel, ModelIdentity, NotItsKind, Summary,
 };
-pub use models::ModelHome;
+pub use models::{CannotOpen, ModelHome, OpenOptions};
 pub use photo::Photo;

@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::{Device, Tensor, TensorData};
-use locdiff::encoders::{Gelu, InvalidEncoder, VisionTransformer};
+use locdiff::encoders::{InvalidEncoder, VisionTransformer};
+use locdiff::tensors::Gelu;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 fn parity(name: &str) -> PathBuf {

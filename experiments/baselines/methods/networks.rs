@@ -16,7 +16,7 @@ use burn::module::{Module, Param};
 use burn::nn::Initializer;
 use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Tensor};
-use locdiff::encoders::Gelu;
+use locdiff::tensors::Gelu;
 use locdiff::tensors::gelu;
 
 use super::fitting::matrix_of;

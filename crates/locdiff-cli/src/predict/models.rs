@@ -6,8 +6,9 @@ use std::collections::HashSet;
 use burn::tensor::Device;
 use indicatif::{ProgressBar, ProgressStyle};
 use locdiff::locate::{
-    BUILT_IN, FOR_THE_GROUND, NAMED, NoAnswer, OTHERWISE, Said, ask, ask_in_turn, installed_models,
+    BUILT_IN, FOR_THE_GROUND, NAMED, NoAnswer, OTHERWISE, Said, ask, ask_in_turn,
 };
+use locdiff::models::installed_models;
 use locdiff::{CannotOpen, Geolocator, ModelHome, OpenOptions, Photo};
 
 use super::Arguments;

@@ -19,7 +19,7 @@ use locdiff_sphere::{Anchors, Basis, Grid, LatLon};
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 
-use super::cpu_integrals::{CpuGrid, likelihood_over_anchors, reverse_kl_over_anchors};
+use super::cpu_integrals::{CpuGrid, guard_area, likelihood_over_anchors, reverse_kl_over_anchors};
 use super::sphere_grid::{SphereGrid, encodings, tensor};
 use crate::tensors::fused::{is_cpu, numbers_of, with_gradient};
 
@@ -266,17 +266,6 @@ impl Loss {
             }
         }
     }
-}
-
-/// The area that the true place stands for beside the nodes of a grid: a sixteenth of a mean node's.
-///
-/// A density that is too sharp for the grid can pass between its nodes, where nothing holds it back:
-/// trained for long on a coarse grid, likelihood fell without end and the answers were spoiled. With
-/// the truth among the points it can't fall below the logarithm of this area. Where the grid resolves the
-/// density, the integral grows by less than 2 %: 1.75² / 16π² at the very limit (`SPACING_PER_SIGMA`),
-/// and less for everything smoother. So far the score is proper.
-pub(crate) fn guard_area(nodes: usize) -> f64 {
-    4.0 * PI / (16 * nodes) as f64
 }
 
 /// log Σ exp along the second axis, `[batch, 1]`.

@@ -6,4 +6,4 @@ pub(crate) mod image_encoder;
 pub(crate) mod vision_transformer;
 
 pub use image_encoder::ImageEncoder;
-pub use vision_transformer::{Family, Gelu, InvalidEncoder, VisionConfig, VisionTransformer};
+pub use vision_transformer::{Family, InvalidEncoder, VisionConfig, VisionTransformer};

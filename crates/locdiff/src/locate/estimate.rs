@@ -4,7 +4,7 @@ use std::fmt;
 
 use locdiff_sphere::{Area, Density, InvalidDensity, LatLon, Survey};
 
-use super::geolocator::ModelIdentity;
+use super::model::ModelIdentity;
 use crate::geography::Constraint;
 use crate::geography::{PlaceName, place_name};
 

@@ -1,7 +1,8 @@
 //! Which model answers if nobody named one: the one inside the program first, another one about what isn't for it.
 
 use super::estimate::Estimate;
-use super::geolocator::{Geolocator, NotItsKind};
+use super::geolocator::Geolocator;
+use super::model::NotItsKind;
 use crate::photo::Photo;
 
 /// The model inside the program.

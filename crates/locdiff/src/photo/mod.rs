@@ -23,6 +23,7 @@ mod preprocessing;
 mod preprocessor_config;
 mod reading;
 mod resize;
+mod test_picture;
 
 pub use crops::Views;
 pub use picture::Photo;

@@ -6,6 +6,6 @@ pub(crate) mod named_parameters;
 pub(crate) mod weights;
 
 pub use device::{UnknownDevice, device_by_name};
-pub use fused::{gelu, is_cpu, slice_of};
+pub use fused::{Gelu, gelu, is_cpu, slice_of};
 pub use named_parameters::{NamedMapper, NamedVisitor, map_named, visit_named};
 pub use weights::{InvalidWeights, read_weights, write_weights};

@@ -15,8 +15,31 @@ use hf_hub::{Cache, CacheRepo, Repo, RepoType};
 use safetensors::SafeTensors;
 use sha2::{Digest, Sha256};
 
+use super::encoders::Encoder;
+use super::error::HubError;
 use super::remote::{RemoteFile, is_commit};
-use super::{Encoder, FetchedFile, FetchedModel, HubError};
+
+/// A model on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FetchedModel {
+    /// Where its files are.
+    pub directory: PathBuf,
+    /// The commit that they are of.
+    pub revision: String,
+    /// The files: configuration, preprocessing, weights.
+    pub files: Vec<FetchedFile>,
+}
+
+/// A file of a model on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FetchedFile {
+    /// Its name in the model's directory.
+    pub name: String,
+    /// How long it is.
+    pub size_bytes: u64,
+    /// What it holds.
+    pub sha256: String,
+}
 
 /// One model's part of the cache.
 pub(super) struct Shelf {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use super::HubError;
+use super::error::HubError;
 
 /// The branch that is fetched when none is named.
 const MAIN: &str = "main";

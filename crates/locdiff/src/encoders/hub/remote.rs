@@ -14,11 +14,23 @@ use std::time::Duration;
 use hf_hub::api::sync::{Api, ApiRepo};
 use hf_hub::{Repo, RepoType};
 
-use super::error::Failure;
-use super::{Encoder, HubError, HubSettings, Progress};
+use super::encoders::Encoder;
+use super::error::{Failure, HubError};
+use super::settings::HubSettings;
 
 /// As many as browsers put up with, or nearly.
 const MOST_REDIRECTS: usize = 10;
+
+/// How far a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress<'a> {
+    /// Its name in the repository.
+    pub file: &'a str,
+    /// What is here of it, with what was here before. Starts over if the server can't continue.
+    pub bytes: u64,
+    /// What there is of it.
+    pub total_bytes: u64,
+}
 
 /// A model at one revision, as the hub has it.
 pub(super) struct Remote<'a> {

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::HubError;
+use super::error::HubError;
 
 /// How to reach the hub, and where to keep what comes from it.
 #[derive(Clone)]

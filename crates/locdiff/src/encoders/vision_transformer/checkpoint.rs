@@ -5,73 +5,15 @@ use std::path::{Path, PathBuf};
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::Deserialize;
 
+use super::error::InvalidEncoder;
 use super::names::Names;
 use super::positions::{Filter, resample};
 use super::tensor_file::{TensorFile, Values};
-use super::{Dense, Family, Gelu, Layer, Norm, VisionConfig, VisionTransformer};
+use super::{Dense, Family, Layer, Norm, VisionConfig, VisionTransformer};
+use crate::tensors::Gelu;
 
 /// Every published CLIP and DINOv2 has heads of this width.
 const HEAD_WIDTH: usize = 64;
-
-/// Why an image encoder cannot be opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum InvalidEncoder {
-    /// A file can't be read or isn't what it should be.
-    #[error("{}: {what}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What was wrong.
-        what: String,
-    },
-    /// No weights in a directory.
-    #[error(
-        "{} holds neither model.safetensors nor pytorch_model.bin: fetch an encoder with `locdiff model \
-         fetch`, or give a directory in Hugging Face layout", .0.display()
-    )]
-    NoWeights(PathBuf),
-    /// The names are those of another kind of network.
-    #[error(
-        "{}: no Vision Transformer that we know: CLIP (StreetCLIP) and DINOv2 S, B and L are, as \
-         published by their authors or by Hugging Face", .0.display()
-    )]
-    UnknownLayout(PathBuf),
-    /// A tensor isn't there.
-    #[error("{}: there is no tensor `{name}`", path.display())]
-    MissingTensor {
-        /// The file.
-        path: PathBuf,
-        /// The tensor's name.
-        name: String,
-    },
-    /// A tensor has another shape than its neighbours call for.
-    #[error("{}: `{name}` has the shape {found:?}, expected {expected}", path.display())]
-    Shape {
-        /// The file.
-        path: PathBuf,
-        /// The tensor's name.
-        name: String,
-        /// Its shape.
-        found: Vec<usize>,
-        /// What would fit.
-        expected: String,
-    },
-    /// Pictures can't be cut into whole patches.
-    #[error("pictures of {image_size} pixels cannot be cut into patches of {patch_size}")]
-    ImageSize {
-        /// What was asked for.
-        image_size: usize,
-        /// The model's patches.
-        patch_size: usize,
-    },
-}
-
-impl InvalidEncoder {
-    pub(crate) fn file(path: &Path, what: String) -> InvalidEncoder {
-        InvalidEncoder::File { path: path.to_owned(), what }
-    }
-}
 
 /// What `config.json` may say; the shapes of the tensors say the rest.
 #[derive(Debug, Default, Deserialize)]

@@ -16,6 +16,7 @@
 //! Python `transformers`, layer by layer: `parity/vision`.
 
 mod checkpoint;
+mod error;
 mod names;
 mod positions;
 mod tensor_file;
@@ -23,19 +24,10 @@ mod tensor_file;
 use burn::tensor::module::layer_norm;
 use burn::tensor::{Device, Tensor};
 
-pub use checkpoint::InvalidEncoder;
 pub(crate) use checkpoint::weights_in;
+pub use error::InvalidEncoder;
 
-use crate::tensors::fused::{add_with_bias, gelu, softmax_of_rows};
-
-/// The function between the two matrices of a layer's second half.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gelu {
-    /// x·Φ(x): DINOv2.
-    Exact,
-    /// x·σ(1.702·x): CLIP as OpenAI trained it.
-    Quick,
-}
+use crate::tensors::fused::{Gelu, add_with_bias, gelu, softmax_of_rows};
 
 /// Whose network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use pytorch_reader::{DType, PytorchReader};
 use safetensors::Dtype;
 use safetensors::tensor::Metadata;
 
-use super::InvalidEncoder;
+use super::error::InvalidEncoder;
 
 /// Length of the number at the beginning of a safetensors file.
 const PREFIX: u64 = 8;

@@ -17,7 +17,6 @@ use sha2::{Digest, Sha256};
 use crate::diffusion::Denoiser;
 use crate::diffusion::{Diffusion, DiffusionConfig, Method, SampleOptions, rows};
 use crate::locate::{LocationModel, ModelIdentity, NotItsKind};
-use crate::models::self_test::test_picture;
 use crate::photo::Photo;
 use crate::tensors::InvalidWeights;
 use crate::tensors::fused::{exp, numbers_of};
@@ -188,7 +187,8 @@ impl EarthView {
         }
         // What the rounded weights give.
         let rounded = EarthView::from_bytes(&bytes(&weights), &Device::flex());
-        let reference = rounded.expect("what was just written").embedding_of(&test_picture());
+        let reference =
+            rounded.expect("what was just written").embedding_of(&Photo::test_picture());
         weights.add_numbers("reference", vec![reference.len()], reference);
         bytes(&weights)
     }

@@ -8,8 +8,7 @@ use locdiff_sphere::coefficient_count;
 use serde::{Deserialize, Serialize};
 
 use super::view_encoder::{ViewEncoder, ViewEncoderConfig, matrix};
-use crate::encoders::Gelu;
-use crate::tensors::fused::gelu;
+use crate::tensors::fused::{Gelu, gelu};
 
 /// Everything that fixes the model's shape.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,8 +12,7 @@ use burn::nn::Initializer;
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::encoders::Gelu;
-use crate::tensors::fused::{Window, convolve, convolve_each, gelu, normalise};
+use crate::tensors::fused::{Gelu, Window, convolve, convolve_each, gelu, normalise};
 
 const STEM: usize = 8;
 const STEM_STRIDE: usize = 4;

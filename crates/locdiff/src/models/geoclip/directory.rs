@@ -12,8 +12,9 @@ use locdiff_sphere::LatLon;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 
+use super::error::GeoClipError;
 use super::named_tensors::{NamedTensors, NamedValues};
-use super::{GeoClip, GeoClipError};
+use super::parts::GeoClip;
 
 const CONFIG: &str = "config.json";
 const WEIGHTS: &str = "model.safetensors";

@@ -17,7 +17,7 @@ use locdiff_sphere::LatLon;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::LocationEncoder;
+use super::location_encoder::LocationEncoder;
 use crate::tensors::fused::vectorised;
 
 /// Numbers that are multiplied side by side.

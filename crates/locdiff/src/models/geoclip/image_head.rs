@@ -5,8 +5,8 @@ use burn::nn::Linear;
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 
-use super::named_tensors::NamedTensors;
-use super::{GeoClipError, unit_rows};
+use super::error::GeoClipError;
+use super::named_tensors::{NamedTensors, unit_rows};
 
 /// Two layers on top of CLIP ViT-L/14: 768 → 768, ReLU, → 512, then to length one.
 #[derive(Module, Debug)]

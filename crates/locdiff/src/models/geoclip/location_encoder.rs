@@ -21,8 +21,8 @@ use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor, TensorData};
 use locdiff_sphere::LatLon;
 
-use super::named_tensors::{NamedTensors, NamedValues};
-use super::{GeoClipError, unit_rows};
+use super::error::GeoClipError;
+use super::named_tensors::{NamedTensors, NamedValues, unit_rows};
 
 /// From places to embeddings: vectors of length one, near those of photographs taken there.
 #[derive(Module, Debug)]

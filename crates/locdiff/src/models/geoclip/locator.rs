@@ -10,10 +10,11 @@ use locdiff_sphere::{Anchors, Density, Kernel, LatLon, PointMasses};
 use sha2::{Digest, Sha256};
 
 use super::embedded_places::EmbeddedPlaces;
-use super::{GeoClip, ImageHead};
+use super::image_head::ImageHead;
+use super::parts::GeoClip;
 use crate::encoders::ImageEncoder;
-use crate::locate::{CannotOpen, LocationModel, MissingPart, ModelIdentity, NotItsKind};
-use crate::models::ModelHome;
+use crate::locate::{LocationModel, ModelIdentity, NotItsKind};
+use crate::models::{CannotOpen, MissingPart, ModelHome};
 use crate::photo::{Photo, Views};
 
 /// The image encoder that GeoCLIP stands on, by its name here.

@@ -7,7 +7,7 @@ use burn::module::Param;
 use burn::nn::Linear;
 use burn::tensor::{Device, Tensor, TensorData};
 
-use super::GeoClipError;
+use super::error::GeoClipError;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct NamedTensors(BTreeMap<String, NamedValues>);
@@ -109,4 +109,10 @@ impl NamedValues {
     pub(super) fn shape_error(self, name: String, expected: String) -> GeoClipError {
         GeoClipError::Shape { name, found: self.shape, expected }
     }
+}
+
+/// Rows of length one, as `torch.nn.functional.normalize` makes them.
+pub(super) fn unit_rows(rows: Tensor<2>) -> Tensor<2> {
+    let lengths = rows.clone().square().sum_dim(1).sqrt();
+    rows / lengths.clamp_min(1e-12)
 }

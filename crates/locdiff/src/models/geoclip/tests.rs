@@ -8,8 +8,9 @@ use burn::tensor::{Device, Tensor, TensorData};
 use locdiff_sphere::LatLon;
 use serde_json::Value;
 
+use super::named_tensors::{NamedTensors, NamedValues};
 use super::wheel::{Member, Release};
-use super::{Existing, GeoClip, GeoClipError, NamedTensors, NamedValues};
+use super::{Existing, GeoClip, GeoClipError};
 
 fn parity(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../parity/geoclip").join(file)

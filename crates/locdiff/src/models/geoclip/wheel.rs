@@ -13,8 +13,9 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 use super::directory::gallery_from_csv;
+use super::error::GeoClipError;
 use super::named_tensors::{NamedTensors, NamedValues};
-use super::{GeoClip, GeoClipError, LOGIT_SCALE};
+use super::parts::{GeoClip, LOGIT_SCALE};
 
 /// What we read of a wheel: paths in it, and checksums.
 pub(super) struct Release<'a> {

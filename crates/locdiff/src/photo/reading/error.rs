@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::format::PhotoFormat;
+use super::format::{PhotoFormat, UnknownFormat};
 
 /// Why a photograph could not be read. [`PhotoError::kind`] sorts them for counting.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +64,18 @@ pub enum PhotoError {
         /// The time it was given.
         max_time: Duration,
     },
+}
+
+impl From<UnknownFormat> for PhotoError {
+    fn from(unknown: UnknownFormat) -> PhotoError {
+        match unknown {
+            UnknownFormat::NotRead(format) => PhotoError::Unsupported {
+                format: format.to_owned(),
+                remedy: "convert the picture to JPEG or PNG",
+            },
+            UnknownFormat::NotAnImage { beginning } => PhotoError::NotAnImage { beginning },
+        }
+    }
 }
 
 impl PhotoError {

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use super::error::PhotoError;
-
 /// The kinds of pictures that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -26,6 +24,15 @@ pub enum PhotoFormat {
     Avif,
 }
 
+/// Why bytes are none of those kinds.
+#[derive(Debug)]
+pub(in crate::photo) enum UnknownFormat {
+    /// A kind that has a name, and isn't read.
+    NotRead(&'static str),
+    /// No kind that we know.
+    NotAnImage { beginning: String },
+}
+
 impl fmt::Display for PhotoFormat {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
@@ -43,7 +50,7 @@ impl fmt::Display for PhotoFormat {
 
 impl PhotoFormat {
     /// The kind of picture that some bytes begin.
-    pub(in crate::photo) fn of(bytes: &[u8]) -> Result<PhotoFormat, PhotoError> {
+    pub(in crate::photo) fn of(bytes: &[u8]) -> Result<PhotoFormat, UnknownFormat> {
         const MAGIC: [(&[u8], PhotoFormat); 9] = [
             (b"\xff\xd8\xff", PhotoFormat::Jpeg),
             (b"\x89PNG\r\n\x1a\n", PhotoFormat::Png),
@@ -66,11 +73,8 @@ impl PhotoFormat {
             return Ok(format);
         }
         Err(match known_but_unread(bytes) {
-            Some(format) => PhotoError::Unsupported {
-                format: format.to_owned(),
-                remedy: "convert the picture to JPEG or PNG",
-            },
-            None => PhotoError::NotAnImage { beginning: beginning_of(bytes) },
+            Some(format) => UnknownFormat::NotRead(format),
+            None => UnknownFormat::NotAnImage { beginning: beginning_of(bytes) },
         })
     }
 }
@@ -122,11 +126,12 @@ fn beginning_of(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::error::PhotoError;
     use super::*;
 
     #[test]
     fn content_decides() {
-        let of = |bytes: &[u8]| PhotoFormat::of(bytes);
+        let of = |bytes: &[u8]| PhotoFormat::of(bytes).map_err(PhotoError::from);
         assert_eq!(of(b"\xff\xd8\xff\xe0").unwrap(), PhotoFormat::Jpeg);
         assert_eq!(of(b"RIFF\0\0\0\0WEBPVP8 ").unwrap(), PhotoFormat::WebP);
         assert_eq!(of(b"\0\0\0\x14ftypheic\0\0\0\0mif1").unwrap(), PhotoFormat::Heic);

@@ -12,7 +12,15 @@ use rayon::prelude::*;
 
 use super::elementary::{erf_and_exp, exp, sin_cos, vectorised};
 use super::operations::{column_sums, contiguous, product, rows_of_chunk, slice_of, width_of};
-use crate::encoders::Gelu;
+
+/// The function between the two matrices of a layer's second half.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gelu {
+    /// x·Φ(x): DINOv2.
+    Exact,
+    /// x·σ(1.702·x): CLIP as OpenAI trained it.
+    Quick,
+}
 
 /// The function.
 #[derive(Debug, Clone, Copy, PartialEq)]

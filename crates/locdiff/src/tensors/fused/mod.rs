@@ -20,6 +20,7 @@ use burn::tensor::module::conv2d;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, Tensor};
 
+pub use activation::Gelu;
 use activation::{Activation, ActivationOperation};
 use convolution::Convolution;
 pub(crate) use convolution::Window;
@@ -29,8 +30,6 @@ use frozen::FrozenOperations;
 use normalisation::Normalisation;
 use operations::FusedOperations;
 pub use operations::slice_of;
-
-use crate::encoders::Gelu;
 
 /// Whether tensors of a device live in the memory of Burn's CPU backend.
 pub fn is_cpu(device: &Device) -> bool {
