@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use burn::tensor::Tensor;
-use locdiff::diffusion::{Diffusion, Method, SampleOptions, rows};
+use locdiff::diffusion::{Diffusion, Method, SampleOptions, coefficients_of};
 use locdiff_sphere::{Decoder, Density, LatLon, UNIFORM_NLL_NATS, mean_place};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -56,7 +56,9 @@ pub fn draw_all(
         let began = cpu_seconds();
         let output = diffusion.sample(Some(condition.clone()), truths.len(), options, |_| ());
         sampled.seconds_per_draw += (cpu_seconds() - began) / draws as f64;
-        sampled.places.push(rows(&output).iter().map(|e| decoder.mode(e).place).collect());
+        sampled
+            .places
+            .push(coefficients_of(&output).iter().map(|e| decoder.mode(e).place).collect());
         let densities = diffusion.densities(&output).context("no densities")?;
         if seed < compared {
             let draw = |q: &Density| q.survey().sample(1, &mut rng).remove(0);

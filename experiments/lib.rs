@@ -7,7 +7,6 @@ pub mod paper;
 pub mod simulation;
 pub mod training;
 
-use std::f64::consts::PI;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
@@ -18,6 +17,7 @@ use locdiff_sphere::LatLon;
 use npyz::WriterBuilder;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
+use rand_distr::StandardNormal;
 
 /// Lets mimalloc give memory back after half a minute, not at once: see `memory.rs` of the program.
 /// Of use only where it is the allocator.
@@ -71,8 +71,7 @@ pub fn multiply(out: &mut [f32], a: &[f32], b: Dense<'_>, [m, n, k]: [usize; 3])
 
 /// A standard normal number.
 pub fn standard_normal(rng: &mut ChaCha8Rng) -> f64 {
-    let (u, v): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
-    (-2.0 * u.ln()).sqrt() * (2.0 * PI * v).cos()
+    rng.sample(StandardNormal)
 }
 
 /// Three decimals are enough for a table.

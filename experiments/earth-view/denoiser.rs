@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use burn::tensor::{Device, Tensor};
-use locdiff::diffusion::{Diffusion, Method, SampleOptions, rows};
+use locdiff::diffusion::{Diffusion, Method, SampleOptions, coefficients_of};
 use locdiff::models::earth_view::{EarthView, EarthViewSettings};
 use locdiff_experiments::draws::{FIELDS, draw_all};
 use locdiff_experiments::{read_npy, round, write_npy};
@@ -116,7 +116,7 @@ fn train(folder: &Path, size: usize) -> Result<(Diffusion, Value)> {
 /// What the head says of the same embeddings, in one direction and not calibrated.
 fn of_head(model: &EarthView, condition: &Tensor<2>, truths: &[LatLon]) -> Vec<f32> {
     let decoder = Decoder::new(model.settings().model.max_degree);
-    let answers = rows(&model.network().answer(condition.clone()));
+    let answers = coefficients_of(&model.network().answer(condition.clone()));
     let answer = |(e, truth): (_, &LatLon)| {
         let place = decoder.mode(e).place;
         let nll = -Density::exponential(e).log_density(*truth);

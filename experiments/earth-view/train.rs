@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use burn::module::Module;
 use burn::optim::{GradientsAccumulator, GradientsParams};
 use burn::tensor::Device;
-use locdiff::diffusion::{Loss, Objective, Quadrature, rows};
+use locdiff::diffusion::{Loss, Objective, Quadrature, coefficients_of};
 use locdiff::models::earth_view::{ViewModel, ViewModelConfig};
 use locdiff_earth::{Renderer, Style, View};
 use locdiff_sphere::{Decoder, LatLon, UNIFORM_NLL_NATS};
@@ -254,7 +254,7 @@ fn validate(model: &ViewModel, config: &ViewModelConfig, views: &[View]) -> Opti
     let (mut answers, mut nll) = (Vec::new(), 0.0);
     for part in views.chunks(128) {
         let output = model.forward(&pixels(part));
-        for (e, view) in rows(&output).iter().zip(part) {
+        for (e, view) in coefficients_of(&output).iter().zip(part) {
             answers.push(decoder.mode(e).place);
             let density = locdiff_sphere::Density::exponential(e);
             let density = density.log_density(place(view)).exp();

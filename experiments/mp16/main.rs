@@ -12,7 +12,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use burn::tensor::{Tensor, TensorData};
-use locdiff::diffusion::{Diffusion, Method, SampleOptions, rows};
+use locdiff::diffusion::{Diffusion, Method, SampleOptions, coefficients_of};
 use locdiff::tensors::device_by_name;
 use locdiff_experiments::standard_normal;
 use locdiff_sphere::{Basis, Decoder, LatLon, mean_place, uniform_place};
@@ -67,7 +67,7 @@ fn answer(model: &str, embeddings: &str, answers: &str, how: &str, device: &str)
         let condition = Tensor::<2>::from_data(condition, &device);
         let options = SampleOptions { method, seed: number as u64, ..SampleOptions::default() };
         let output = model.sample(Some(condition), count, options, |_| ());
-        for (id, e) in batch.ids.into_iter().zip(rows(&output)) {
+        for (id, e) in batch.ids.into_iter().zip(coefficients_of(&output)) {
             places.entry(id).or_default().push(decoder.mode(&e).place);
         }
     }

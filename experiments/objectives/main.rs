@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use burn::tensor::{Device, Tensor, TensorData};
 use locdiff::diffusion::{
     DenoiserConfig, Diffusion, DiffusionConfig, Loss, Meaning, Method, Objective, Quadrature,
-    SampleOptions, ScheduleConfig, rows,
+    SampleOptions, ScheduleConfig, coefficients_of,
 };
 use locdiff_experiments::simulation::{Simulation, TEST_COUNT};
 use locdiff_experiments::training::{BATCH, conditions, train};
@@ -294,7 +294,7 @@ fn answer(
         let condition = conditions(&simulation.test, rows_of_batch, simulation.width, device);
         let options = SampleOptions { method: Method::OnePass, ..SampleOptions::default() };
         let output = diffusion.sample(Some(condition), rows_of_batch.len(), options, |_| ());
-        let outputs = rows(&output);
+        let outputs = coefficients_of(&output);
         if let Some(path) = keep.filter(|_| rows_of_batch[0] == 0) {
             let kept: Vec<f32> = outputs[..KEPT_OUTPUTS]
                 .iter()

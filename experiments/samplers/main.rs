@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use burn::tensor::Device;
-use locdiff::diffusion::{Diffusion, Method, SampleOptions, rows};
+use locdiff::diffusion::{Diffusion, Method, SampleOptions, coefficients_of};
 use locdiff_experiments::draws::{FIELDS, draw_all};
 use locdiff_experiments::simulation::Simulation;
 use locdiff_experiments::training::conditions;
@@ -220,7 +220,7 @@ fn keep_steps(model: &Path, folder: &Path) -> Result<()> {
     let diffusion = Diffusion::open(model, &device)?;
     let options = SampleOptions { method: Method::Ddpm, seed: 1, ..SampleOptions::default() };
     let mut outputs = Vec::new();
-    diffusion.sample(None, 1, options, |step| outputs.extend(rows(step.output)));
+    diffusion.sample(None, 1, options, |step| outputs.extend(coefficients_of(step.output)));
     let mut kept: Vec<f32> = Vec::new();
     for step in SHOWN_STEPS {
         let step = step.min(outputs.len() - 1);

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
+use locdiff::checksum::Checksum;
 use walkdir::WalkDir;
 
 use super::benchmarks::Benchmark;
@@ -153,9 +153,9 @@ fn digest(rows: &[PlaceRow]) -> String {
         })
         .collect();
     lines.sort_unstable();
-    let mut hash = Sha256::new();
+    let mut hash = Checksum::default();
     for line in lines {
         hash.update(line);
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hash.finish()
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use locdiff::checksum::sha256;
 use locdiff::locate::{FOR_THE_GROUND, NAMED, NoAnswer, OTHERWISE, Said, ask, ask_in_turn};
 use locdiff::models::installed_models;
 use locdiff::photo::{ReadOptions, gps_of};
@@ -13,7 +14,6 @@ use locdiff_sphere::LatLon;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
-use sha2::{Digest, Sha256};
 
 use crate::problem::{BAD_OPTION, NO_ANSWER, Problem};
 use crate::settings::Settings;
@@ -334,10 +334,9 @@ pub(crate) fn read_options(settings: &Settings) -> ReadOptions {
 
 /// What is known of an image before it is decoded.
 pub(crate) fn facts_of(image: &SentImage) -> ImageFacts {
-    let digest = Sha256::digest(&image.bytes);
     ImageFacts {
         name: image.name.clone(),
-        sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+        sha256: sha256(&image.bytes),
         bytes: image.bytes.len(),
         width: None,
         height: None,

@@ -18,12 +18,12 @@ use std::path::{Path, PathBuf};
 
 use crate::AdamState;
 use burn::module::Module;
+use locdiff::checksum::sha256_of_file;
 use locdiff::diffusion::Denoiser;
 use locdiff::tensors::{read_weights, write_weights};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::data::Position;
 
@@ -136,7 +136,7 @@ impl Checkpoints {
         write_optimizer(&checkpoint.optimizer, &partial.join(OPTIMIZER))?;
         let mut checksums = BTreeMap::new();
         for name in [WEIGHTS, AVERAGED, OPTIMIZER] {
-            checksums.insert(name.to_owned(), checksum(&partial.join(name)).map_err(here)?);
+            checksums.insert(name.to_owned(), sha256_of_file(&partial.join(name)).map_err(here)?);
             flush(&partial.join(name)).map_err(here)?;
         }
         let state = State {
@@ -207,7 +207,7 @@ impl Checkpoints {
             return Err(invalid(&place, reason));
         }
         for (name, expected) in &state.checksums {
-            let found = checksum(&place.join(name)).map_err(here)?;
+            let found = sha256_of_file(&place.join(name)).map_err(here)?;
             if found != *expected {
                 let reason = format!("has checksum {found}, {STATE} says {expected}");
                 return Err(invalid(&place.join(name), reason));
@@ -232,12 +232,6 @@ impl Checkpoints {
 /// To the disk, not only to the system's memory.
 fn flush(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
-}
-
-fn checksum(path: &Path) -> io::Result<String> {
-    let mut hash = Sha256::new();
-    hash.update(fs::read(path)?);
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn write_optimizer(state: &AdamState, path: &Path) -> Result<(), InvalidCheckpoint> {

@@ -1,7 +1,7 @@
 //! What a model is worth on rows that it was not trained on.
 
 use burn::tensor::{Tensor, TensorData};
-use locdiff::diffusion::{Diffusion, Meaning, SampleOptions, rows};
+use locdiff::diffusion::{Diffusion, Meaning, SampleOptions, coefficients_of};
 use locdiff_sphere::{Decoder, LatLon, PointScores, UNIFORM_NLL_NATS};
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +54,7 @@ impl Validation {
             let condition = Tensor::<2>::from_data(shape, model.device());
             let output =
                 model.sample(Some(condition), places.len(), SampleOptions::default(), |_| ());
-            answers.extend(rows(&output).iter().map(|e| decoder.mode(e).place));
+            answers.extend(coefficients_of(&output).iter().map(|e| decoder.mode(e).place));
             for (density, place) in model.densities(&output).into_iter().flatten().zip(places) {
                 let density = density.log_density(*place).exp();
                 let uniform = (-UNIFORM_NLL_NATS).exp();

@@ -18,6 +18,7 @@
 //! | [`geography`] | countries, continents, names of places, constraints |
 //! | [`tensors`] | what stands between Burn and our networks |
 
+pub mod checksum;
 pub mod diffusion;
 pub mod encoders;
 pub mod geography;

@@ -8,7 +8,8 @@ use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Tensor, TensorData};
 use locdiff::diffusion::{
     Denoiser, DenoiserConfig, Diffusion, DiffusionConfig, Loss, Meaning, Method, Objective,
-    Quadrature, SampleOptions, ScheduleConfig, ScheduleKind, SphereGrid, encodings, rows,
+    Quadrature, SampleOptions, ScheduleConfig, ScheduleKind, SphereGrid, coefficients_of,
+    encodings,
 };
 use locdiff_sphere::{
     Basis, Coefficients, Decoder, Density, Grid, Integrator, LatLon, Transform, uniform_place,
@@ -281,7 +282,7 @@ fn samples_of_the_silent_network_are_uniform() {
     for method in [Method::Ddpm, Method::Ddim(20)] {
         let options = SampleOptions { method, ..SampleOptions::default() };
         let output = diffusion.sample(None, COUNT, options, |_| ());
-        let mut heights: Vec<f64> = rows(&output)
+        let mut heights: Vec<f64> = coefficients_of(&output)
             .iter()
             .map(|e| decoder.mode(e).place.latitude().to_radians().sin())
             .collect();
@@ -399,7 +400,8 @@ fn views_of_one_picture_are_mixed_or_averaged_on_the_sphere() {
         assert!((mixture.log_density(place).exp() / mean - 1.0).abs() < 1e-6);
     }
     let decoder = Decoder::new(5);
-    let modes: Vec<LatLon> = rows(&output).iter().map(|e| decoder.mode(e).place).collect();
+    let modes: Vec<LatLon> =
+        coefficients_of(&output).iter().map(|e| decoder.mode(e).place).collect();
     let mean = diffusion.mean_place_of_views(views.clone(), options).unwrap();
     assert_eq!(Some(mean), locdiff_sphere::mean_place(&modes));
     // Nothing to mix without probabilities.

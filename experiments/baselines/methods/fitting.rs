@@ -10,6 +10,7 @@ use locdiff_sphere::{LatLon, UnitVector};
 use locdiff_train::{Adam, AdamConfig};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use rand_distr::StandardNormal;
 
 use super::FitOptions;
 
@@ -144,8 +145,5 @@ pub(super) fn place_towards(vector: [f64; 3]) -> LatLon {
 
 /// Three standard normal numbers.
 pub(super) fn normal_triple(rng: &mut ChaCha8Rng) -> [f64; 3] {
-    [0; 3].map(|_| {
-        let (u, v): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
-        (-2.0 * u.ln()).sqrt() * (2.0 * PI * v).cos()
-    })
+    [0; 3].map(|_| rng.sample(StandardNormal))
 }

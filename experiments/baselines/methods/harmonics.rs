@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use locdiff::diffusion::{Loss, Objective, Quadrature, rows};
+use locdiff::diffusion::{Loss, Objective, Quadrature, coefficients_of};
 use locdiff_sphere::coefficient_count;
 
 use super::fitting::{Examples, batches, initialised, train, training_device};
@@ -39,7 +39,7 @@ struct Harmonics {
 impl Baseline for Harmonics {
     fn answers(&self, embeddings: &[f32], _seed: u64) -> Vec<Box<dyn Answer>> {
         let outputs = batches(embeddings, self.width).map(|batch| self.network.forward(batch));
-        let coefficients = outputs.flat_map(|output| rows(&output));
+        let coefficients = outputs.flat_map(|output| coefficients_of(&output));
         let answer = |e| Box::new(Waves::new(self.tables.clone(), e)) as Box<dyn Answer>;
         coefficients.map(answer).collect()
     }

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use locdiff::checksum::Checksum;
 use object_store::ObjectStore;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
-use sha2::{Digest, Sha256};
 
 use super::error::{DataError, Fault};
 use super::layout::{CHECKSUMS_KEY, Layout};
@@ -194,7 +194,7 @@ impl Dataset {
 impl Shared {
     /// Changes when shards are added, removed or written anew with other rows.
     pub(crate) fn fingerprint(&self) -> String {
-        let mut hash = Sha256::new();
+        let mut hash = Checksum::default();
         hash.update(format!("{}\n", self.layout.encoder));
         for shard in &self.shards {
             hash.update(format!("{}\n{}\n", shard.file.name, shard.file.bytes));
@@ -202,7 +202,7 @@ impl Shared {
                 hash.update(format!("{} ", shard.rows(group)));
             }
         }
-        hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        hash.finish_short()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use locdiff::checksum::Checksum;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::error::EmbedError;
 use super::folder::{self, with_slashes};
@@ -88,7 +88,7 @@ impl Input {
     /// What must not change between an interruption and the continuation: which images, in which
     /// order, and where the input says they were taken. Not where the input is: it may be moved.
     pub(super) fn identity(&self) -> Result<Value, EmbedError> {
-        let mut hash = Sha256::new();
+        let mut hash = Checksum::default();
         let mut update = |text: &str| {
             hash.update((text.len() as u64).to_le_bytes());
             hash.update(text);
@@ -112,9 +112,7 @@ impl Input {
                 ("tars", tars.len())
             }
         };
-        let digest: String =
-            hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        Ok(json!({ "kind": kind, "count": count, "fingerprint": digest }))
+        Ok(json!({ "kind": kind, "count": count, "fingerprint": hash.finish_short() }))
     }
 
     /// Images of a share, unless they are in tars and nobody has counted them.

@@ -10,6 +10,8 @@ mod views;
 
 pub use denoiser::{Denoiser, DenoiserConfig};
 pub use objective::{Loss, Objective, Quadrature};
-pub use sampler::{Diffusion, DiffusionConfig, Meaning, Method, SampleOptions, Step, rows};
+pub use sampler::{
+    Diffusion, DiffusionConfig, Meaning, Method, SampleOptions, Step, coefficients_of,
+};
 pub use schedule::{InvalidSchedule, LEAKAGE_LIMIT, Schedule, ScheduleConfig, ScheduleKind};
 pub use sphere_grid::{SphereGrid, encodings};

@@ -14,6 +14,7 @@ use burn::tensor::{Device, Tensor};
 use locdiff_sphere::{Coefficients, Density, Grid, Integrator};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use rand_distr::StandardNormal;
 use serde::{Deserialize, Serialize};
 
 use super::cpu_integrals::CpuGrid;
@@ -317,7 +318,7 @@ impl Diffusion {
     /// the same.
     pub fn noise(&self, batch: usize, rng: &mut impl Rng) -> Tensor<2> {
         let size = self.config.denoiser.coefficients();
-        let values = standard_normals(batch * size, rng);
+        let values = rng.sample_iter(StandardNormal).take(batch * size).collect();
         tensor(values, [batch, size], &self.device)
     }
 
@@ -339,7 +340,7 @@ impl Diffusion {
             Meaning::Linear => Some(integrator.linear(&e)),
             Meaning::ModeOnly => None,
         };
-        rows(output).into_iter().map(make).collect()
+        coefficients_of(output).into_iter().map(make).collect()
     }
 }
 
@@ -347,7 +348,7 @@ impl Diffusion {
 ///
 /// # Panics
 /// If a number is not finite, or a row's length is not a square.
-pub fn rows(output: &Tensor<2>) -> Vec<Coefficients> {
+pub fn coefficients_of(output: &Tensor<2>) -> Vec<Coefficients> {
     let [_, size] = output.dims();
     let values: Vec<f32> = output.to_data().try_to_vec().expect("numbers of the backend are f32");
     values
@@ -357,17 +358,4 @@ pub fn rows(output: &Tensor<2>) -> Vec<Coefficients> {
             Coefficients::from_vec(row).expect("the network gives finite coefficients")
         })
         .collect()
-}
-
-fn standard_normals(count: usize, rng: &mut impl Rng) -> Vec<f32> {
-    // Box-Muller, two at a time.
-    let mut values = Vec::with_capacity(count + 1);
-    while values.len() < count {
-        let (radius, angle) = (1.0 - rng.random::<f64>(), rng.random_range(0.0..2.0 * PI));
-        let radius = (-2.0 * radius.ln()).sqrt();
-        values.push((radius * angle.cos()) as f32);
-        values.push((radius * angle.sin()) as f32);
-    }
-    values.truncate(count);
-    values
 }

@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 use locdiff_sphere::{Decoder, Density, InvalidDensity, LatLon, mean_place};
 
-use super::sampler::{Diffusion, SampleOptions, rows};
+use super::sampler::{Diffusion, SampleOptions, coefficients_of};
 
 impl Diffusion {
     /// The density of each view `[views, condition]`, mixed with equal weights: views that
@@ -30,7 +30,8 @@ impl Diffusion {
     pub fn mean_place_of_views(&self, views: Tensor<2>, options: SampleOptions) -> Option<LatLon> {
         let output = self.sample_views(views, options);
         let decoder = Decoder::new(self.config().denoiser.max_degree);
-        let modes: Vec<LatLon> = rows(&output).iter().map(|e| decoder.mode(e).place).collect();
+        let modes: Vec<LatLon> =
+            coefficients_of(&output).iter().map(|e| decoder.mode(e).place).collect();
         mean_place(&modes)
     }
 

@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use geojson::{GeoJson, Geometry, GeometryValue, Position};
 use locdiff_sphere::{Area, InvalidArea, InvalidPlace, LatLon, MultiPolygon};
-use serde::Deserialize;
 
 use super::countries::{self, Country, UnknownCountry};
 
@@ -68,11 +68,11 @@ pub enum InvalidConstraint {
     },
     /// A file that isn't GeoJSON.
     #[error("{path} is not GeoJSON: {source}")]
-    Json {
+    GeoJson {
         /// Which file.
         path: String,
         /// What the parser said.
-        source: serde_json::Error,
+        source: geojson::Error,
     },
     /// GeoJSON without polygons, or with broken ones.
     #[error("{path}: {source}")]
@@ -111,10 +111,10 @@ impl Constraint {
     /// The polygons in the text of a GeoJSON document, under a name.
     pub fn from_geojson(text: &str, name: &str) -> Result<Constraint, InvalidConstraint> {
         let path = || name.to_owned();
-        let json: GeoJson = serde_json::from_str(text)
-            .map_err(|source| InvalidConstraint::Json { path: path(), source })?;
+        let json: GeoJson =
+            text.parse().map_err(|source| InvalidConstraint::GeoJson { path: path(), source })?;
         let mut polygons = Vec::new();
-        json.add_polygons(&mut polygons);
+        add_polygons(json, &mut polygons);
         let polygons = MultiPolygon::new(polygons)
             .map_err(|source| InvalidConstraint::Polygons { path: path(), source })?;
         Ok(Constraint::new(Area::Polygons(polygons), name))
@@ -185,57 +185,42 @@ fn from_numbers(text: &str) -> Result<Constraint, InvalidConstraint> {
     }
 }
 
-/// As much of GeoJSON as can hold polygons.
-#[derive(Deserialize)]
-#[serde(tag = "type")]
-enum GeoJson {
-    Feature {
-        geometry: Option<Box<GeoJson>>,
-    },
-    FeatureCollection {
-        features: Vec<GeoJson>,
-    },
-    GeometryCollection {
-        geometries: Vec<GeoJson>,
-    },
-    Polygon {
-        coordinates: Vec<Vec<Position>>,
-    },
-    MultiPolygon {
-        coordinates: Vec<Vec<Vec<Position>>>,
-    },
-    /// Points and lines have no area.
-    #[serde(other)]
-    Other,
-}
-
-/// Longitude and latitude; what may follow is a height.
-type Position = Vec<f64>;
-
-impl GeoJson {
-    fn add_polygons(self, polygons: &mut Vec<Vec<Vec<[f64; 2]>>>) {
-        let rings = |rings: Vec<Vec<Position>>| -> Vec<Vec<[f64; 2]>> {
-            let position = |position: Position| {
-                let number = |index: usize| position.get(index).copied().unwrap_or(f64::NAN);
-                [number(0), number(1)]
-            };
-            rings.into_iter().map(|ring| ring.into_iter().map(position).collect()).collect()
-        };
-        match self {
-            GeoJson::Feature { geometry } => {
-                geometry.into_iter().for_each(|geometry| geometry.add_polygons(polygons));
-            }
-            GeoJson::FeatureCollection { features: parts }
-            | GeoJson::GeometryCollection { geometries: parts } => {
-                parts.into_iter().for_each(|part| part.add_polygons(polygons));
-            }
-            GeoJson::Polygon { coordinates } => polygons.push(rings(coordinates)),
-            GeoJson::MultiPolygon { coordinates } => {
-                polygons.extend(coordinates.into_iter().map(rings));
-            }
-            GeoJson::Other => {}
+/// Adds the polygons of a GeoJSON object; points and lines have no area.
+fn add_polygons(json: GeoJson, polygons: &mut Vec<Rings>) {
+    match json {
+        GeoJson::Geometry(geometry) => add_geometry(geometry, polygons),
+        GeoJson::Feature(feature) => {
+            feature.geometry.into_iter().for_each(|geometry| add_geometry(geometry, polygons));
+        }
+        GeoJson::FeatureCollection(collection) => {
+            let features = collection.features.into_iter();
+            features.for_each(|feature| add_polygons(GeoJson::Feature(feature), polygons));
         }
     }
+}
+
+fn add_geometry(geometry: Geometry, polygons: &mut Vec<Rings>) {
+    match geometry.value {
+        GeometryValue::Polygon { coordinates } => polygons.push(rings(coordinates)),
+        GeometryValue::MultiPolygon { coordinates } => {
+            polygons.extend(coordinates.into_iter().map(rings));
+        }
+        GeometryValue::GeometryCollection { geometries } => {
+            geometries.into_iter().for_each(|geometry| add_geometry(geometry, polygons));
+        }
+        _ => {}
+    }
+}
+
+/// Longitudes and latitudes of a polygon, ring by ring; what may follow is a height.
+type Rings = Vec<Vec<[f64; 2]>>;
+
+fn rings(coordinates: Vec<Vec<Position>>) -> Rings {
+    let position = |position: Position| {
+        let number = |index: usize| position.as_slice().get(index).copied().unwrap_or(f64::NAN);
+        [number(0), number(1)]
+    };
+    coordinates.into_iter().map(|ring| ring.into_iter().map(position).collect()).collect()
 }
 
 #[cfg(test)]

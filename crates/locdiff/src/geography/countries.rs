@@ -136,25 +136,9 @@ fn plain(name: &str) -> String {
 /// The name that is written most like it, if any is.
 fn nearest_name(wanted: &str) -> Option<String> {
     let all = COUNTRIES.iter().flat_map(|country| country.names().map(move |name| (country, name)));
-    let scored = all.map(|(country, name)| (edits(wanted, &plain(name)), country));
+    let scored = all.map(|(country, name)| (strsim::levenshtein(wanted, &plain(name)), country));
     let (edits, country) = scored.min_by_key(|(edits, _)| *edits)?;
     (edits <= 1 + wanted.chars().count() / 5).then(|| country.name.clone())
-}
-
-/// Letters to change, add or leave out to make one word of another (Levenshtein).
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 fn read() -> Vec<Country> {
@@ -290,7 +274,6 @@ mod tests {
         ] {
             assert_eq!(find(name).map(Country::code), Ok(code), "{name}");
         }
-        assert_eq!(edits("kitten", "sitting"), 3);
         let error = find("Germny").expect_err("a slip").to_string();
         assert!(error.contains("do you mean Germany?"), "{error}");
         assert!(matches!(find("Congo"), Err(UnknownCountry::Ambiguous { .. })));

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use locdiff_sphere::LatLon;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
+use crate::checksum::sha256_of_file;
 use crate::encoders::ImageEncoder;
 use crate::models::earth_view::EarthView;
 use crate::models::geoclip::GeoClip;
@@ -121,8 +121,7 @@ fn geoclip_files(record: &Path) -> BTreeMap<String, String> {
     let directory = record.parent().unwrap_or(Path::new("."));
     let names = ["config.json", "model.safetensors", "coordinates_100K.csv"];
     let digest = |name: &str| -> Option<(String, String)> {
-        let sum = Sha256::digest(fs::read(directory.join(name)).ok()?);
-        Some((name.to_owned(), sum.iter().map(|byte| format!("{byte:02x}")).collect()))
+        Some((name.to_owned(), sha256_of_file(&directory.join(name)).ok()?))
     };
     names.into_iter().filter_map(digest).collect()
 }

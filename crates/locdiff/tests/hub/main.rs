@@ -11,8 +11,8 @@ mod server;
 use std::path::Path;
 use std::time::Duration;
 
+use locdiff::checksum::sha256;
 use locdiff::encoders::hub::{Encoder, FetchedModel, Hub, HubError, HubSettings};
-use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use server::{Behaviour, Server};
@@ -28,10 +28,6 @@ fn weights() -> Vec<u8> {
             (state >> 24) as u8
         })
         .collect()
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A proper model on a proper hub.

@@ -8,16 +8,16 @@
 //! ```
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use hf_hub::{Cache, CacheRepo, Repo, RepoType};
 use safetensors::SafeTensors;
-use sha2::{Digest, Sha256};
 
 use super::encoders::Encoder;
 use super::error::HubError;
 use super::remote::{RemoteFile, is_commit};
+use crate::checksum::sha256_of_file;
 
 /// A model on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,7 +142,7 @@ impl Shelf {
             let etag = linked.as_ref().and_then(|target| target.file_name()?.to_str());
             let sha256 = match etag {
                 Some(etag) if is_sha256(etag) => etag.to_owned(),
-                _ => sha256_of(&path).ok()?,
+                _ => sha256_of_file(&path).ok()?,
             };
             Some(FetchedFile { name: (*name).to_owned(), size_bytes, sha256 })
         };
@@ -159,7 +159,7 @@ pub(super) fn check(path: &Path, file: &RemoteFile) -> Result<String, HubError> 
     if found != file.size {
         return Err(HubError::Size { file: name(), found, expected: file.size });
     }
-    let sha256 = sha256_of(path).map_err(HubError::at(path))?;
+    let sha256 = sha256_of_file(path).map_err(HubError::at(path))?;
     if is_sha256(&file.etag) {
         let expected = file.etag.to_ascii_lowercase();
         return if sha256 == expected {
@@ -183,21 +183,6 @@ pub(super) fn check(path: &Path, file: &RemoteFile) -> Result<String, HubError> 
 
 fn is_sha256(etag: &str) -> bool {
     etag.len() == 64 && etag.bytes().all(|b| b.is_ascii_hexdigit())
-}
-
-fn sha256_of(path: &Path) -> io::Result<String> {
-    let mut reader = BufReader::new(File::open(path)?);
-    let mut hasher = Sha256::new();
-    let mut buffer = vec![0; 1 << 17];
-    loop {
-        match reader.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => hasher.update(&buffer[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Removes a file if it is there.

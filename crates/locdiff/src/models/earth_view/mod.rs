@@ -12,10 +12,10 @@ use burn::tensor::{Device, Tensor, TensorData};
 use locdiff_sphere::{Coefficients, Density, Grid, Integrator, Transform, UNIFORM_NLL_NATS};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
+use crate::checksum::Checksum;
 use crate::diffusion::Denoiser;
-use crate::diffusion::{Diffusion, DiffusionConfig, Method, SampleOptions, rows};
+use crate::diffusion::{Diffusion, DiffusionConfig, Method, SampleOptions, coefficients_of};
 use crate::locate::{LocationModel, ModelIdentity, NotItsKind};
 use crate::photo::Photo;
 use crate::tensors::InvalidWeights;
@@ -141,11 +141,11 @@ impl EarthView {
                 .map_err(|error| wrong(error.to_string()))
         });
         let diffusion = diffusion.transpose()?;
-        let digest = Sha256::digest(bytes);
-        let version = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut version = Checksum::default();
+        version.update(bytes);
         let identity = ModelIdentity {
             name: "earth-view".to_owned(),
-            version,
+            version: version.finish_short(),
             description: "LocDiff for views of the Earth from above, about 100 to 2,000 km wide"
                 .to_owned(),
             calibrated: settings.calibrated,
@@ -249,7 +249,7 @@ impl EarthView {
             let [rows, width] = x.dims();
             x.reshape([rows / TURNS, TURNS, width]).mean_dim(1).reshape([rows / TURNS, width])
         };
-        let answers = rows(&mean(self.model.answer(embeddings.clone())));
+        let answers = coefficients_of(&mean(self.model.answer(embeddings.clone())));
         let [_, width] = embeddings.dims();
         let means = numbers_of(&mean(embeddings.clone()));
         let embeddings = numbers_of(&embeddings);
@@ -359,7 +359,8 @@ impl LocationModel for EarthView {
         let condition = Tensor::from_data(data, diffusion.device());
         let options = SampleOptions { method: Method::Ddpm, seed, ..SampleOptions::default() };
         let mut steps = Vec::new();
-        diffusion.sample(Some(condition), 1, options, |step| steps.extend(rows(step.output)));
+        diffusion
+            .sample(Some(condition), 1, options, |step| steps.extend(coefficients_of(step.output)));
         let last = steps.len() - 1;
         let shown = (0..frames).map(|k| last * k / (frames - 1).max(1));
         shown.map(|step| (step, steps[step].clone())).collect()

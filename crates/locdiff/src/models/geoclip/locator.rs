@@ -7,11 +7,11 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 use locdiff_sphere::{Anchors, Density, Kernel, LatLon, PointMasses};
-use sha2::{Digest, Sha256};
 
 use super::embedded_places::EmbeddedPlaces;
 use super::image_head::ImageHead;
 use super::parts::GeoClip;
+use crate::checksum::Checksum;
 use crate::encoders::ImageEncoder;
 use crate::locate::{LocationModel, ModelIdentity, NotItsKind};
 use crate::models::{CannotOpen, MissingPart, ModelHome};
@@ -229,16 +229,16 @@ impl LocationModel for GeoClipLocator {
 
 /// Changes with the weights and the places.
 fn digest_of(geoclip: &GeoClip, places: &[LatLon]) -> String {
-    let mut digest = Sha256::new();
+    let mut digest = Checksum::default();
     for (name, tensor) in geoclip.to_tensors().iter() {
         digest.update(name);
-        digest.update(bytemuck::cast_slice(&tensor.values));
+        digest.update(bytemuck::cast_slice::<f32, u8>(&tensor.values));
     }
     for place in places {
         digest.update(place.latitude().to_le_bytes());
         digest.update(place.longitude().to_le_bytes());
     }
-    digest.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    digest.finish_short()
 }
 
 fn thousands(count: usize) -> String {

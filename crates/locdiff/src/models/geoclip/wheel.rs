@@ -8,7 +8,6 @@ use std::path::Path;
 use burn::tensor::Device;
 use locdiff_sphere::LatLon;
 use pytorch_reader::{DType, PytorchReader};
-use sha2::{Digest, Sha256};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
@@ -16,6 +15,7 @@ use super::directory::gallery_from_csv;
 use super::error::GeoClipError;
 use super::named_tensors::{NamedTensors, NamedValues};
 use super::parts::{GeoClip, LOGIT_SCALE};
+use crate::checksum::sha256;
 
 /// What we read of a wheel: paths in it, and checksums.
 pub(super) struct Release<'a> {
@@ -114,8 +114,7 @@ impl<'a> Wheel<'a> {
         })?;
         let mut bytes = Vec::new();
         entry.take(LARGEST_MEMBER).read_to_end(&mut bytes).map_err(GeoClipError::at(path))?;
-        let found: String =
-            Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let found = sha256(&bytes);
         if found != member.sha256 {
             return Err(GeoClipError::Checksum {
                 path: path.to_owned(),
