@@ -37,7 +37,7 @@ pub fn report(folder: &Path) -> Result<()> {
     let fits: Value = serde_json::from_slice(&std::fs::read(folder.join("fits.json"))?)?;
     println!("# Baselines on the embeddings of earth-view\n");
     println!(
-        "{} training views; each trained method had {} seconds of one core, after {} learning rates were tried with {} of that each. \
+        "{} rendered training views (not photographs); each trained method had {} seconds of one core, after {} learning rates were tried with {} of that each. \
          Rate, sharpness (or kernel), uniform share and the rule for one place were fitted for all alike on {} other views of the unseen source, \
          from the white squares of a chess board of 15°; its black squares are the test. 95 % bootstrap intervals. NLL in nats per steradian; uniform: {UNIFORM_NLL_NATS:.2}.\n",
         fits["training_views"],

@@ -41,7 +41,7 @@ fn main() -> Result<()> {
     let model = Geolocator::from_model(EarthView::built_in(&Device::flex()));
     println!("# Denoising, step by step\n");
     println!(
-        "What earth-view's denoiser believes after so many steps of DDPM (the paper's sampler, 200 levels), for two views and two seeds. Width is the radius around the mode that holds half.\n"
+        "The density that earth-view's denoiser predicts after so many steps of DDPM (the paper's sampler, 200 levels), for two rendered views (not photographs) and two seeds. Width is the radius around the mode that holds half.\n"
     );
     println!("| picture | seed | step | mode | half within, km |\n|---|---|---|---|---|");
     let mut panels = Panels::new().columns(steps_shown.len());

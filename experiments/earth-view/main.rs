@@ -7,6 +7,7 @@ mod outcomes;
 mod pack;
 mod pictures;
 mod predictions;
+mod real;
 mod recogniser;
 mod report;
 mod retrieval;
@@ -28,6 +29,7 @@ const USAGE: &str = "earth-view train DIRECTORY STEPS DECAY_STEPS [MINUTES]
 earth-view sheet PICTURE
 earth-view examples FOLDER
 earth-view report
+earth-view real
 earth-view pack DIRECTORY WEIGHTS
 earth-view embed WEIGHTS TRAINING_VIEWS TEST_VIEWS
 earth-view denoise WEIGHTS
@@ -55,6 +57,11 @@ fn main() -> Result<()> {
             train::train(&recipe, Path::new(text(1)?), minutes)
         }
         "report" => report::report(Path::new(FOLDER)),
+        "real" => {
+            let figures = serde_json::Value::Object(real::report()?);
+            println!("{figures}");
+            Ok(())
+        }
         "examples" => sheet::examples(Path::new(text(1)?)),
         "sheet" => sheet::draw(Path::new(text(1)?)),
         "pack" => pack::pack(Path::new(text(1)?), Path::new(text(2)?)),

@@ -53,7 +53,8 @@ pub fn pack(run: &Path, out: &Path) -> Result<()> {
         least_likeness: f64::MIN,
         least_nats: 0.0,
         diffusion: None,
-        calibrated: true,
+        // The sharpness is fitted on rendered views only; `real.rs` measures real ones.
+        calibrated: false,
     };
     let bytes = EarthView::to_bytes(&network, &settings, None, None);
     let model = EarthView::from_bytes(&bytes, &device)?;

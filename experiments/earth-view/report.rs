@@ -14,12 +14,13 @@ use locdiff_sphere::{
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::denoiser;
 use crate::pack::is_for_calibration;
 use crate::pictures::{cost, other_pictures, real_photographs};
 use crate::predictions::{Prediction, WITH_CIRCLE, by_set, open_model, read_predictions};
+use crate::real;
 use crate::sets::SETS;
 
 /// The grid of the outcomes tells no smaller areas apart: a node stands for 7,000 km².
@@ -31,8 +32,13 @@ pub fn report(folder: &Path) -> Result<()> {
     let model = open_model(Path::new("models/earth-view/earth-view.safetensors"))?;
     let sets = by_set(read_predictions(&folder.join("predictions.npy"), &model)?);
     println!("# earth-view\n");
+    let real = real::report().unwrap_or_else(|error| {
+        println!("The real pictures were not at hand: {error}\n");
+        Map::new()
+    });
+    println!("## Rendered views\n");
     println!(
-        "Answers of one pass on views that the model never saw, with 95 % bootstrap intervals; \
+        "Answers of one pass on rendered views that the model never saw, with 95 % bootstrap intervals; \
          retrieval takes the place of the nearest of 100,000 views like those of training, by the same encoder, in four directions as ours. \
          Zoom 7 is the source of training itself, flightgear's file holds the same map; three-globe is the most independent source, and only the half of its views counts that did not calibrate. \
          Rendered like training: see docs/earth-view.md.\n"
@@ -50,6 +56,9 @@ pub fn report(folder: &Path) -> Result<()> {
     let (total_ms, map_ms) = cost(&model)?;
     figures["total_ms"] = json!(round(total_ms));
     figures["map_ms"] = json!(round(map_ms));
+    for (name, figure) in real {
+        figures[name] = figure;
+    }
     println!(
         "\nOne decoded photograph of 1024 × 1024 pixels takes {total_ms:.1} ms until its density is known, {map_ms:.1} ms of which are the head and the density.\n"
     );

@@ -49,7 +49,7 @@ fn main() -> Result<()> {
     let set_of = |row: usize| values[row * FIELDS + 2] as usize;
     println!("# Generative comparison\n");
     println!(
-        "Views of the Earth, embeddings of earth-view's frozen encoder; 30 seconds of one core for each method (see [baselines](../baselines/result.md), whose \
+        "Rendered views of the Earth (not photographs), embeddings of earth-view's frozen encoder; 30 seconds of one core for each method (see [baselines](../baselines/result.md), whose \
          committed predictions these are). Density and coverage of the answers against the true places, great circles, k = {MANIFOLD_NEIGHBOURS}, the whole set at once.\n"
     );
     let mut figures = json!({});

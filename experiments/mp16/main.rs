@@ -2,9 +2,10 @@
 //! that `locdiff evaluate` scores. See `run` and docs/paper.md.
 //!
 //! `answer MODEL EMBEDDINGS ANSWERS.csv one-pass` takes the mode of one pass over one view of each
-//! picture; with `paper` every stored view is sampled with 200 steps of DDPM and the places are averaged
-//! on the sphere, as published. `synthetic DIRECTORY ROWS SEED` writes a small data set with made-up
-//! embeddings, so that the whole chain can be tried without photographs.
+//! picture. With `paper`, as many views as are stored are drawn with replacement (of 16 about 10.3 are
+//! distinct), each is sampled with 200 steps of DDPM, and the places are averaged on the sphere; the
+//! paper averages latitudes and longitudes. `synthetic DIRECTORY ROWS SEED` writes a small data set with
+//! made-up embeddings, so that the whole chain can be tried without photographs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

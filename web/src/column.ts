@@ -78,7 +78,7 @@ export function answerColumn(visit: Visit, theme: Theme, countries: readonly str
       h("strong", { class: "mass" }, percent(best.mass)),
       ` ${noun}${visit.constraints.length > 0 ? ", if it was taken where you say" : ""}. Half of it all lies within ${km(summary.radius_50_km)}, nine tenths within ${km(summary.radius_90_km)}.`,
     ),
-    !model.calibrated && h("p", { class: "note warn" }, `${model.name} was never calibrated: these are scores, which only rank places.`),
+    !model.calibrated && h("p", { class: "note warn" }, `${model.name} is not calibrated: these are scores, which only rank places.`),
     gpsNote(visit),
   );
   return h(

@@ -54,7 +54,7 @@ export function newVisit(file: Blob, name: string, model: string | null): Visit 
   };
 }
 
-/** What the numbers are called: a model that was never calibrated gives scores. */
+/** What the numbers are called: a model that is not calibrated gives scores. */
 export function nounOf(visit: Visit): "probability" | "score" {
   return visit.answer?.model.calibrated === true ? "probability" : "score";
 }

@@ -16,7 +16,8 @@ fn example(name: &str) -> Photo {
 fn it_is_what_it_was_when_it_was_made() {
     let model = EarthView::built_in(&Device::flex());
     assert!(matches!(test_earth_view(&model).unwrap(), SelfTest::Agrees { .. }));
-    assert!(model.identity().calibrated);
+    // On real pictures its regions do not contain what they should.
+    assert!(!model.identity().calibrated);
 }
 
 #[test]

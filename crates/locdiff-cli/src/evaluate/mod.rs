@@ -214,7 +214,7 @@ fn asked_model(
     let identity = model.identity();
     let mut notes = vec![format!("{}, version {}", identity.description, identity.version)];
     if !identity.calibrated {
-        notes.push("its densities are scores that nobody has calibrated".to_owned());
+        notes.push("its densities are scores: the model is not calibrated".to_owned());
     }
     Ok(Ok(Subject { model: identity.name.clone(), data: stem(&path), truth, pairs, notes }))
 }

@@ -65,7 +65,7 @@ pub(super) fn print(answer: &Answer<'_>, map: bool) -> anyhow::Result<()> {
     let mut note =
         format!("a prediction by {}: {}; {}", model.name, model.description, answer.because);
     if !model.calibrated {
-        note.push_str(". Scores, not probabilities: nobody has calibrated it");
+        note.push_str(". Scores, not probabilities: the model is not calibrated");
     }
     if let Some(prior) = &model.prior {
         note.push_str(&format!(". It assumes that {prior}"));

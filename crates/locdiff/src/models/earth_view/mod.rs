@@ -42,7 +42,8 @@ const SETTINGS: &str = "earth-view";
 pub struct EarthViewSettings {
     /// The network's shape.
     pub model: ViewModelConfig,
-    /// What exponents are multiplied by, so that regions hold about what they say.
+    /// What exponents are multiplied by. Fitted so that regions contain about their nominal share of
+    /// rendered views.
     pub sharpness: f64,
     /// Pictures with less likeness to views from above are none of its kind.
     pub least_likeness: f64,
@@ -52,7 +53,8 @@ pub struct EarthViewSettings {
     /// the denoising. Answers come from the head, which is better and takes one pass.
     #[serde(default)]
     pub diffusion: Option<DiffusionConfig>,
-    /// Whether `sharpness` was fitted on views that training never saw.
+    /// Whether regions contain about their nominal share of real pictures too. Not so in the built-in
+    /// model: `experiments/earth-view/run --real`.
     pub calibrated: bool,
 }
 
@@ -65,7 +67,7 @@ pub struct ViewReading {
     pub embedding: Vec<f32>,
     /// The embedding of the picture as it is, which the diffusion was trained on.
     pub upright: Vec<f32>,
-    /// How much the answer says, in nats beyond "anywhere on Earth", before it is calibrated. To a few
+    /// How much the answer says, in nats beyond "anywhere on Earth", before it is sharpened. To a few
     /// hundredths: by sums over a coarse grid.
     pub said_nats: f64,
     /// The logit of its being a view of the Earth from above, against pictures of other things.
@@ -282,7 +284,7 @@ impl EarthView {
         turned
     }
 
-    /// The density of a reading, calibrated.
+    /// The density of a reading, its exponent multiplied by the settings' `sharpness`.
     pub fn density(&self, reading: &ViewReading) -> Density {
         let mut sharp = reading.coefficients.clone();
         sharp.as_mut_slice().iter_mut().for_each(|number| *number *= self.settings.sharpness);
