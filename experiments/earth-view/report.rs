@@ -29,7 +29,7 @@ const LEAST_AREA_KM2: f64 = 1e5;
 const WIDTHS: [[f64; 2]; 4] = [[100.0, 250.0], [250.0, 500.0], [500.0, 1000.0], [1000.0, 2000.0]];
 
 pub fn report(folder: &Path) -> Result<()> {
-    let model = open_model(Path::new("models/earth-view/earth-view.safetensors"))?;
+    let model = open_model(Path::new("crates/locdiff/models/earth-view/model.safetensors"))?;
     let sets = by_set(read_predictions(&folder.join("predictions.npy"), &model)?);
     println!("# earth-view\n");
     let real = real::report().unwrap_or_else(|error| {

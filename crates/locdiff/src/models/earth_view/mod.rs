@@ -1,7 +1,7 @@
 //! The model inside the program: where a view of the Earth from above looks.
 //!
 //! A picture's central square is looked at in four directions (a photograph from orbit has no
-//! up), and the mean of the four answers is the exponent of the density. `models/earth-view` has
+//! up), and the mean of the four answers is the exponent of the density. `crates/locdiff/models/earth-view` has
 //! the weights and the model card; `experiments/earth-view` makes them.
 
 mod network;
@@ -25,7 +25,7 @@ pub use network::{ViewModel, ViewModelConfig};
 pub use packed_weights::PackedWeights;
 pub use view_encoder::{ViewEncoder, ViewEncoderConfig};
 
-const BUILT_IN: &[u8] = include_bytes!("../../../models/earth-view/earth-view.safetensors");
+const BUILT_IN: &[u8] = include_bytes!("../../../models/earth-view/model.safetensors");
 const TURNS: usize = 4;
 /// Of the grid on which it is seen how much an answer says.
 const RINGS: usize = 96;
