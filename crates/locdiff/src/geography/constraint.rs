@@ -264,7 +264,11 @@ mod tests {
             "./none.geojson".parse::<Constraint>(),
             Err(InvalidConstraint::File { .. })
         ));
-        for (text, complaint) in [("{", "not GeoJSON"), (r#"{"type": "Point"}"#, "no polygon")] {
+        for (text, complaint) in [
+            ("{", "not GeoJSON"),
+            (r#"{"type": "Point"}"#, "no `coordinates`"),
+            (r#"{"type": "Point", "coordinates": [1, 2]}"#, "no polygon"),
+        ] {
             std::fs::write(&path, text).expect("written");
             let error = name.parse::<Constraint>().expect_err("no area").to_string();
             assert!(error.contains(complaint) && error.contains("area.geojson"), "{error}");
