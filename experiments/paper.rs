@@ -15,6 +15,7 @@ use locdiff::diffusion::{
     DenoiserConfig, Diffusion, DiffusionConfig, Method, Objective, Quadrature, SampleOptions,
     ScheduleConfig,
 };
+use locdiff::models::DiffusionAbout;
 use locdiff_sphere::{
     ACCURACY_RADII_KM, Decoder, Grid, LatLon, PlaceIndex, PointScores, Transform, coefficient_count,
 };
@@ -227,8 +228,8 @@ impl Variant {
                 train_for(budget, config, &simulation.train, simulation.width, rate, 1)
             });
             let card = "A model of the paper's tables: a simulation, of no use for photographs.\n";
-            let encoder = "geoclip location embedding with noise";
-            trained.diffusion.save(&directory, encoder, card)?;
+            let model = DiffusionAbout::of_embeddings("geoclip location embedding with noise");
+            trained.diffusion.save(&directory, &model, card)?;
             let training = json!({
                 "name": self.name,
                 "steps": trained.steps,

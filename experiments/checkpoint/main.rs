@@ -8,6 +8,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use locdiff::diffusion::{
     DenoiserConfig, Diffusion, DiffusionConfig, Objective, Quadrature, ScheduleConfig,
 };
+use locdiff::models::DiffusionAbout;
 use locdiff_experiments::standard_normal;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -34,7 +35,8 @@ fn main() -> Result<()> {
         };
         let diffusion = Diffusion::init(config, &device)?;
         let folder = directory.join(number.to_string());
-        diffusion.save(&folder, "random numbers", "# Random weights\n")?;
+        let about = DiffusionAbout::of_embeddings("random numbers");
+        diffusion.save(&folder, &about, "# Random weights\n")?;
         let steps = vec![1, 20, 100, 200];
         let mut normal = |count: usize| -> Vec<f32> {
             (0..count).map(|_| standard_normal(&mut rng) as f32).collect()

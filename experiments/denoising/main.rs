@@ -1,5 +1,5 @@
-//! The paper's figure of the denoising after 0, 10, 20, 100 and 200 steps, by the model inside the
-//! program: two views from above, each from two seeds.
+//! The paper's figure of the denoising after 0, 10, 20, 100 and 200 steps, by the example
+//! model: two views from above, each from two seeds.
 //!
 //! What is drawn is the density that the model believes in at that step: under likelihood the output is
 //! a density at every step. `--quick` draws into target/.
@@ -7,19 +7,18 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
-use burn::tensor::Device;
-use locdiff::models::earth_view::EarthView;
-use locdiff::{Geolocator, Photo};
+use locdiff::{Geolocator, InferenceOptions, Photo};
 use locdiff_experiments::paper::config;
 use locdiff_experiments::round;
 use locdiff_map::{ColourBar, Map, Panels, Projection, Scale};
-use locdiff_sphere::{Decoder, Integrator};
+use locdiff_sphere::Density;
 use serde::Deserialize;
 use serde_json::json;
 
 /// `config.json`.
 #[derive(Deserialize)]
 struct Config {
+    model: String,
     pictures: Vec<PathBuf>,
     seeds: Vec<u64>,
     steps_shown: Vec<usize>,
@@ -36,12 +35,15 @@ fn main() -> Result<()> {
     let folder =
         PathBuf::from(if quick { "target/experiments/denoising" } else { "experiments/denoising" });
     std::fs::create_dir_all(&folder)?;
-    let Config { pictures, seeds, steps_shown, near_km, samples } =
+    let Config { model, pictures, seeds, steps_shown, near_km, samples } =
         serde_json::from_value(config("experiments/denoising".as_ref())?)?;
-    let model = Geolocator::from_model(EarthView::built_in(&Device::flex()));
+    let model = Geolocator::open(&model)?;
+    let with_seed = |seed: u64| {
+        model.with(&InferenceOptions { seed: Some(seed), ..InferenceOptions::default() })
+    };
     println!("# Denoising, step by step\n");
     println!(
-        "The density that earth-view's denoiser predicts after so many steps of DDPM (the paper's sampler, 200 levels), for two rendered views (not photographs) and two seeds. Width is the radius around the mode that holds half.\n"
+        "The density that the example model (`examples/models/earth`, trained on renderings) predicts after so many steps of DDPM (the paper's sampler, 200 levels), for two rendered views (not photographs) and two seeds. Width is the radius around the mode that holds half.\n"
     );
     println!("| picture | seed | step | mode | half within, km |\n|---|---|---|---|---|");
     let mut panels = Panels::new().columns(steps_shown.len());
@@ -49,16 +51,15 @@ fn main() -> Result<()> {
     for picture in &pictures {
         let photo = Photo::open(picture)?;
         for seed in seeds.iter().copied() {
-            let mut steps = model.denoising(&photo, ALL, seed);
-            steps.dedup_by_key(|step| step.0);
-            ensure!(!steps.is_empty(), "the model inside the program has no denoiser");
+            let mut steps = with_seed(seed)?.denoising(&photo, ALL);
+            steps.dedup_by_key(|frame| frame.step);
+            ensure!(!steps.is_empty(), "the model has no denoiser");
             let last = steps.len() - 1;
             figures["steps"] = json!(last + 1);
             for step in steps_shown.iter().map(|step| *step.min(&last)) {
-                let e = &steps[step].1;
-                let density = Integrator::new(e.max_degree()).exponential(e);
-                let mode = Decoder::new(e.max_degree()).mode(e).place;
+                let density = steps[step].density.density()?;
                 let survey = density.survey();
+                let mode = survey.modes().modes[0].place;
                 let half_km = half_within_km(|km| survey.probability_within(mode, km));
                 let name = picture.file_stem().unwrap_or_default().to_string_lossy();
                 println!(
@@ -77,9 +78,10 @@ fn main() -> Result<()> {
             }
         }
     }
-    let sheet = panels
-        .title("From noise to a place: what the model believes after so many steps")
-        .caption("The model inside the program on examples/madagascar.jpg and examples/sinai.jpg, two seeds each.");
+    let sheet =
+        panels.title("From noise to a place: what the model believes after so many steps").caption(
+            "The example model on examples/madagascar.jpg and examples/sinai.jpg, two seeds each.",
+        );
     std::fs::write(folder.join("denoising.png"), sheet.draw().png())?;
     println!("\n![denoising](denoising.png)\n");
     let samples = if quick { 8 } else { samples };
@@ -91,13 +93,12 @@ fn main() -> Result<()> {
         let photo = Photo::open(picture)?;
         let (mut said, mut ended, mut centre) = (0.0, 0, None);
         for seed in 1..=samples {
-            let ends = model.denoising(&photo, 2, seed);
-            let [first, last] = [&ends[0].1, &ends[1].1];
-            let decoder = Decoder::new(first.max_degree());
-            let centre = *centre.get_or_insert_with(|| decoder.mode(first).place);
-            let density = Integrator::new(first.max_degree()).exponential(first);
-            said += density.survey().probability_within(centre, near_km);
-            ended += usize::from(decoder.mode(last).place.distance_km(centre) <= near_km);
+            let ends = with_seed(seed)?.denoising(&photo, 2);
+            let [first, last] = [ends[0].density.density()?, ends[1].density.density()?];
+            let mode = |density: &Density| density.survey().modes().modes[0].place;
+            let centre = *centre.get_or_insert_with(|| mode(&first));
+            said += first.survey().probability_within(centre, near_km);
+            ended += usize::from(mode(&last).distance_km(centre) <= near_km);
         }
         let percent = |share: f64| 100.0 * share / samples as f64;
         let name = picture.file_stem().unwrap_or_default().to_string_lossy();

@@ -28,7 +28,6 @@ const PART: u64 = 4096;
 /// What a file holds.
 pub struct Embedded {
     pub places: Vec<LatLon>,
-    pub widths_km: Vec<f64>,
     /// Row by row.
     pub embeddings: Vec<f32>,
     /// Of one embedding.
@@ -44,7 +43,6 @@ impl Embedded {
         let place = |row: &[f32]| LatLon::new(row[0].into(), row[1].into());
         Ok(Embedded {
             places: rows().map(place).collect::<Result<_, _>>()?,
-            widths_km: rows().map(|row| row[2].into()).collect(),
             embeddings: rows().flat_map(|row| &row[EXTRA..]).copied().collect(),
             size,
         })

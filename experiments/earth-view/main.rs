@@ -1,7 +1,6 @@
 //! The model earth-view: training, packing and evaluation. See `run` and the model card.
 
 mod astronaut;
-mod denoiser;
 mod embeddings;
 mod outcomes;
 mod pack;
@@ -66,7 +65,6 @@ fn main() -> Result<()> {
         "sheet" => sheet::draw(Path::new(text(1)?)),
         "pack" => pack::pack(Path::new(text(1)?), Path::new(text(2)?)),
         "embed" => embeddings::embed(Path::new(text(1)?), number(2)?, number(3)? as usize),
-        "denoise" => denoiser::train_and_sample(Path::new(text(1)?), Path::new(FOLDER)),
         "predict" => {
             let (views, gallery) = (number(3)? as usize, number(4)? as usize);
             predictions::predict(Path::new(text(1)?), Path::new(text(2)?), views, gallery)

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use burn::module::Module;
 use burn::tensor::Device;
 use locdiff::models::earth_view::{
-    EarthView, EarthViewSettings, ViewModel, ViewModelConfig, ViewReading,
+    EarthView, EarthViewSettings, ViewNetwork, ViewNetworkConfig, ViewReading,
 };
 use locdiff_earth::{Renderer, View};
 use locdiff_sphere::LatLon;
@@ -39,11 +39,12 @@ pub fn read(model: &EarthView, views: &[View]) -> Vec<ViewReading> {
 }
 
 pub fn pack(run: &Path, out: &Path) -> Result<()> {
-    let config: ViewModelConfig = serde_json::from_slice(&std::fs::read(run.join("config.json"))?)?;
+    let config: ViewNetworkConfig =
+        serde_json::from_slice(&std::fs::read(run.join("config.json"))?)?;
     let device = Device::flex();
     let template = config.init(&device.clone().autodiff());
     let (checkpoint, _) = Checkpoints::new(run, 2)
-        .newest::<ViewModel, ()>(&template)?
+        .newest::<ViewNetwork, ()>(&template)?
         .context("the run has no checkpoint yet")?;
     eprintln!("weights of step {}", checkpoint.step);
     let network = checkpoint.averaged.valid();
@@ -52,11 +53,10 @@ pub fn pack(run: &Path, out: &Path) -> Result<()> {
         sharpness: 1.0,
         least_likeness: f64::MIN,
         least_nats: 0.0,
-        diffusion: None,
         // The sharpness is fitted on rendered views only; `real.rs` measures real ones.
         calibrated: false,
     };
-    let bytes = EarthView::to_bytes(&network, &settings, None, None);
+    let bytes = EarthView::to_bytes(&network, &settings, None);
     let model = EarthView::from_bytes(&bytes, &device)?;
     let folders = Folders::from_environment()?;
     let side = config.encoder.side;
@@ -75,7 +75,7 @@ pub fn pack(run: &Path, out: &Path) -> Result<()> {
         views.into_iter().filter(|view| is_for_calibration(place(view))).collect();
     let readings = read(&model, &views);
     settings.sharpness = sharpness(&readings, &views, config.max_degree);
-    let bytes = EarthView::to_bytes(&network, &settings, Some(&recogniser), None);
+    let bytes = EarthView::to_bytes(&network, &settings, Some(&recogniser));
     let model = EarthView::from_bytes(&bytes, &device)?;
     // Some by night, which look unlike the others.
     let mut views = views;
@@ -85,9 +85,11 @@ pub fn pack(run: &Path, out: &Path) -> Result<()> {
     settings.least_likeness = quantile(&mut values(|reading| reading.likeness), FALSE_ALARMS[0]);
     settings.least_nats = quantile(&mut values(|reading| reading.said_nats), FALSE_ALARMS[1]);
     eprintln!("{settings:#?}");
-    let bytes = EarthView::to_bytes(&network, &settings, Some(&recogniser), None);
+    let bytes = EarthView::to_bytes(&network, &settings, Some(&recogniser));
     eprintln!("{} bytes", bytes.len());
-    std::fs::write(out, bytes).with_context(|| out.display().to_string())
+    // The card is written by hand, and stays.
+    let card = std::fs::read_to_string(out.join("README.md")).unwrap_or_default();
+    EarthView::save(&bytes, out, &card).with_context(|| out.display().to_string())
 }
 
 fn quantile(values: &mut [f64], share: f64) -> f64 {

@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use burn::tensor::Device;
 use image::{RgbImage, imageops};
+use locdiff::Inference;
 use locdiff::models::earth_view::EarthView;
 use locdiff::{LocationModel, Photo};
 use locdiff_map::{ColourBar, Map, Marker, Projection, Scale, Symbol};
@@ -34,7 +35,7 @@ pub fn cost(model: &EarthView) -> Result<(f64, f64)> {
     let (mut totals, mut maps) = (Vec::new(), Vec::new());
     for _ in 0..TIMES {
         let began = Instant::now();
-        std::hint::black_box(model.locate(&photos));
+        std::hint::black_box(model.locate(&photos, &Inference::default()));
         totals.push(1e3 * began.elapsed().as_secs_f64());
         let began = Instant::now();
         std::hint::black_box(model.network().answer(four.clone()).into_data());
@@ -74,7 +75,7 @@ pub fn real_photographs(model: &EarthView, sheet: &Path) -> Result<()> {
             ),
             None => ("–".to_owned(), "–".to_owned(), "–"),
         };
-        let said = match model.check(&reading) {
+        let said = match model.accept(&reading) {
             Ok(()) => "an answer".to_owned(),
             Err(refused) => refused.to_string(),
         };
@@ -146,7 +147,7 @@ pub fn other_pictures(model: &EarthView) -> Result<()> {
             let Ok(photo) = Photo::open(&path) else { continue };
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let reading = model.read(&[photo]).remove(0);
-            let list = if model.check(&reading).is_err() { &mut turned_away } else { &mut taken };
+            let list = if model.accept(&reading).is_err() { &mut turned_away } else { &mut taken };
             let said = reading.said_nats;
             list.push(format!("{name} ({:.1}, {said:.1})", reading.likeness));
         }

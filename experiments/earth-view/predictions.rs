@@ -169,7 +169,7 @@ fn predict_set(
             retrieved: retrieved[at],
             likeness: reading.likeness,
             said_nats: reading.said_nats,
-            turned_away: model.check(reading).is_err(),
+            turned_away: model.accept(reading).is_err(),
         }
     });
     Ok(predictions.collect())

@@ -6,6 +6,7 @@ use std::f64::consts::PI;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use locdiff::locate::Decode;
 use locdiff::{Geolocator, Photo, Summary};
 use locdiff_experiments::round;
 use locdiff_sphere::{DensityOutcome, DensityScores, EARTH_RADIUS_KM, LatLon, PointScores};
@@ -86,7 +87,7 @@ fn located(model: &Geolocator, pictures: Vec<(PathBuf, LatLon)>) -> Result<Vec<A
         Ok(match model.locate(&photo) {
             Ok(estimate) => {
                 let survey = estimate.survey();
-                let summary = Summary::of(&survey, 1);
+                let summary = Summary::of(&survey, 1, Decode::Mode);
                 let best = summary.best();
                 Answer {
                     distance_km: best.place.distance_km(truth),

@@ -16,7 +16,6 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Map, Value, json};
 
-use crate::denoiser;
 use crate::pack::is_for_calibration;
 use crate::pictures::{cost, other_pictures, real_photographs};
 use crate::predictions::{Prediction, WITH_CIRCLE, by_set, open_model, read_predictions};
@@ -47,7 +46,6 @@ pub fn report(folder: &Path) -> Result<()> {
     by_width(&sets)?;
     by_continent(&sets)?;
     with_circle(&sets)?;
-    denoiser::report(folder)?;
     domain(&sets);
     open_sea(&sets)?;
     reliability(&sets, &folder.join("reliability.png"))?;

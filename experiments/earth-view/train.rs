@@ -10,7 +10,7 @@ use burn::module::Module;
 use burn::optim::{GradientsAccumulator, GradientsParams};
 use burn::tensor::Device;
 use locdiff::diffusion::{Loss, Objective, Quadrature, coefficients_of};
-use locdiff::models::earth_view::{ViewModel, ViewModelConfig};
+use locdiff::models::earth_view::{ViewNetwork, ViewNetworkConfig};
 use locdiff_earth::{Renderer, Style, View};
 use locdiff_sphere::{Decoder, LatLon, UNIFORM_NLL_NATS};
 use locdiff_train::{Adam, AdamConfig, moved_towards};
@@ -69,7 +69,7 @@ pub fn train(recipe: &Recipe, directory: &Path, at_most: Option<Duration>) -> Re
     let config_path = directory.join("config.json");
     let config = match fs::read(&config_path) {
         Ok(text) => serde_json::from_slice(&text).context("config.json of the run")?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => ViewModelConfig::default(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => ViewNetworkConfig::default(),
         Err(error) => return Err(error).context("config.json of the run"),
     };
     fs::write(&config_path, serde_json::to_string_pretty(&config)? + "\n")?;
@@ -80,7 +80,7 @@ pub fn train(recipe: &Recipe, directory: &Path, at_most: Option<Duration>) -> Re
     let mut optimizer = Adam::new(Recipe::optimizer());
     let checkpoints = Checkpoints::new(directory, 2);
     let mut step = 0;
-    if let Some((checkpoint, _)) = checkpoints.newest::<ViewModel, ()>(&model)? {
+    if let Some((checkpoint, _)) = checkpoints.newest::<ViewNetwork, ()>(&model)? {
         step = checkpoint.step;
         (model, averaged) = (checkpoint.network, checkpoint.averaged);
         optimizer =
@@ -204,7 +204,7 @@ impl Workers<'_> {
     /// Mean loss and gradients of the views of a step.
     fn gradients(
         &self,
-        model: &ViewModel,
+        model: &ViewNetwork,
         loss: &Loss,
         renderer: &Renderer,
         step: u64,
@@ -248,7 +248,7 @@ impl Workers<'_> {
     }
 }
 
-fn validate(model: &ViewModel, config: &ViewModelConfig, views: &[View]) -> Option<Validation> {
+fn validate(model: &ViewNetwork, config: &ViewNetworkConfig, views: &[View]) -> Option<Validation> {
     let decoder = Decoder::new(config.max_degree);
     let places: Vec<LatLon> = views.iter().map(place).collect();
     let (mut answers, mut nll) = (Vec::new(), 0.0);

@@ -15,7 +15,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use burn::tensor::Device;
 use locdiff::Photo;
-use locdiff::encoders::ImageEncoder;
+use locdiff::encoders::{Embedder, ImageEncoder};
 use locdiff::photo::{Preprocessing, ReadOptions};
 use locdiff_experiments::keep_freed_memory;
 use safetensors::SafeTensors;
@@ -31,7 +31,7 @@ fn main() -> Result<()> {
     let answer = match arguments[..] {
         ["embed", model, pixels] => {
             let encoder = ImageEncoder::open(Path::new(model), &Device::flex())?;
-            let embeddings = encoder.embed(read_pixels(pixels)?);
+            let embeddings = encoder.embed_pixels(read_pixels(pixels)?);
             json!({ "width": encoder.width(), "embeddings": embeddings })
         }
         ["photos", model, ref photos @ ..] => {
@@ -48,8 +48,8 @@ fn main() -> Result<()> {
             let each = encoder.preprocessing().len();
             let count = pixels.len() / each;
             let seconds: f64 = seconds.parse()?;
-            let batch = time(seconds, || encoder.embed(pixels.clone())) / count as f64;
-            let single = time(seconds, || encoder.embed(pixels[..each].to_vec()));
+            let batch = time(seconds, || encoder.embed_pixels(pixels.clone())) / count as f64;
+            let single = time(seconds, || encoder.embed_pixels(pixels[..each].to_vec()));
             json!({ "batch_ms": 1e3 * batch, "single_ms": 1e3 * single, "pictures": count })
         }
         ["decode", seconds, model, ref photos @ ..] => decode(seconds.parse()?, model, photos)?,

@@ -7,8 +7,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use burn::tensor::Device;
-use locdiff::models::geoclip::{EmbeddedPlaces, GeoClip, GeoClipLocator, GeoClipOptions};
-use locdiff::{ModelHome, Photo, Summary};
+use locdiff::locate::Decode;
+use locdiff::models::geoclip::{EmbeddedPlaces, GeoClip, GeoClipLocator};
+use locdiff::photo::Crops;
+use locdiff::{ModelHome, OpenOptions, Photo, Summary};
 use locdiff_sphere::{Kernel, PointMasses};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -29,12 +31,13 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn logits(home: &str, out: &Path, pictures: &[&str]) -> anyhow::Result<()> {
-    let options = GeoClipOptions::default();
-    let locator =
-        GeoClipLocator::open(&ModelHome::at(home), options, &Device::flex(), &mut |_, _| {})?;
+    let home = ModelHome::at(home);
+    let directory = home.model("geoclip");
+    let options = OpenOptions { home: Some(home), ..OpenOptions::default() };
+    let locator = GeoClipLocator::open(&directory, false, &options, &mut |_, _| {})?;
     let mut bytes = Vec::new();
     for picture in pictures {
-        for logits in locator.logits(&[Photo::open(picture)?]) {
+        for logits in locator.logits(&[Photo::open(picture)?], &Crops::Single) {
             bytes.extend(logits.iter().flat_map(|logit| logit.to_le_bytes()));
         }
     }
@@ -91,7 +94,7 @@ fn speed(wheel: &Path, rounds: usize) -> anyhow::Result<()> {
         let masses = PointMasses::from_logits(geoclip.gallery.clone(), &logits)?;
         let density = masses.spread(Kernel::default());
         let survey = density.survey();
-        let summary = Summary::of(&survey, 5);
+        let summary = Summary::of(&survey, 5, Decode::Mode);
         assert!(!summary.candidates.is_empty());
         map_ms.push(began.elapsed().as_secs_f64() * 1e3);
         cells.push(survey.cells() as f64);

@@ -19,6 +19,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use burn::tensor::Device;
+use locdiff::encoders::EncoderRecord;
 use locdiff_sphere::LatLon;
 use locdiff_train::{
     Dataset, Layout, Numbers, OnBadShard, Part, Plan, ShardWriter, Split, StreamOptions,
@@ -120,8 +121,12 @@ fn training_rows_per_s(config: &str) -> Result<f64> {
 /// of their own. Gives the sum of the first numbers of all rows.
 fn write(directory: &Path, rows: u64) -> Result<f64> {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
-    let layout =
-        Layout { encoder: "synthetic".to_owned(), width: WIDTH, views: 1, numbers: Numbers::F16 };
+    let layout = Layout {
+        encoder: EncoderRecord::of_identity("synthetic"),
+        width: WIDTH,
+        views: 1,
+        numbers: Numbers::F16,
+    };
     let mut writer = ShardWriter::create(directory, layout, Default::default())?;
     // Multiples of 2⁻¹⁰, which half precision holds exactly.
     let mut number = || f32::from((rng.next_u32() >> 21) as i16 - 1024) / 1024.0;

@@ -14,6 +14,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use burn::tensor::{Tensor, TensorData};
 use locdiff::diffusion::{Diffusion, Method, SampleOptions, coefficients_of};
+use locdiff::encoders::EncoderRecord;
 use locdiff::tensors::device_by_name;
 use locdiff_experiments::standard_normal;
 use locdiff_sphere::{Basis, Decoder, LatLon, mean_place, uniform_place};
@@ -86,7 +87,7 @@ fn synthetic(directory: &Path, count: usize, seed: u64) -> Result<()> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let basis = Basis::new(SYNTHETIC_DEGREE);
     let layout = Layout {
-        encoder: "made up: harmonics with noise".to_owned(),
+        encoder: EncoderRecord::of_identity("made up: harmonics with noise"),
         width: basis.len(),
         views: 1,
         numbers: Numbers::F16,

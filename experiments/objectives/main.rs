@@ -17,6 +17,7 @@ use locdiff::diffusion::{
     DenoiserConfig, Diffusion, DiffusionConfig, Loss, Meaning, Method, Objective, Quadrature,
     SampleOptions, ScheduleConfig, coefficients_of,
 };
+use locdiff::models::DiffusionAbout;
 use locdiff_experiments::simulation::{Simulation, TEST_COUNT};
 use locdiff_experiments::training::{BATCH, conditions, train};
 use locdiff_experiments::{round, write_npy};
@@ -270,7 +271,8 @@ fn train_one(
     };
     let trained = train(config, &simulation.train, simulation.width, seconds, RATE, 1);
     let card = "A model of the experiment `objectives`: a simulation, of no use for photographs.\n";
-    trained.diffusion.save(&directory, "geoclip location embedding with noise", card)?;
+    let model = DiffusionAbout::of_embeddings("geoclip location embedding with noise");
+    trained.diffusion.save(&directory, &model, card)?;
     let training = json!({
         "seconds": seconds,
         "steps": trained.steps,

@@ -6,11 +6,13 @@ use std::time::Instant;
 
 use burn::tensor::Device;
 use clap::Args;
-use locdiff::ModelHome;
 use locdiff::encoders::ImageEncoder;
 use locdiff::models::earth_view::EarthView;
 use locdiff::models::geoclip::{GeoClip, GeoClipLocator};
-use locdiff::models::{SelfTest, SelfTestFailed, test_earth_view, test_encoder, test_geoclip};
+use locdiff::models::{
+    SelfTest, SelfTestFailed, model_directories, test_earth_view, test_encoder, test_geoclip,
+};
+use locdiff::{CannotOpen, Geolocator, ModelHome};
 use serde_json::json;
 
 use crate::model::{SELF_TEST, self_test_record};
@@ -23,6 +25,9 @@ pub(crate) struct Arguments {
     /// Only look; don't run the models
     #[arg(long)]
     no_tests: bool,
+    /// Also look at this model: a name or a directory
+    #[arg(short, long, value_name = "NAME")]
+    model: Vec<String>,
 }
 
 /// Encoders by short name, as far as this program can find any by name.
@@ -41,10 +46,11 @@ fn known_encoders() -> Vec<String> {
 
 /// Encoders that were imported under names of their own.
 fn imported_encoders(home: &ModelHome) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(home.directory().join("models")) else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir(home.models()) else { return Vec::new() };
+    let models: Vec<String> = model_directories(home).into_iter().map(|(name, _)| name).collect();
     let mut names: Vec<String> = entries
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| name != "geoclip" && !known_encoders().contains(name))
+        .filter(|name| !models.contains(name) && !known_encoders().contains(name))
         .filter(|name| home.model(name).join("config.json").is_file())
         .collect();
     names.sort();
@@ -85,6 +91,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let mut findings = vec![earth_view(&arguments), geoclip(&home, &arguments)];
     let encoders = known_encoders().into_iter().chain(imported_encoders(&home));
     findings.extend(encoders.map(|name| encoder(&name, &home, &arguments)));
+    let installed = model_directories(&home).into_iter().map(|(name, _)| name);
+    let others = installed.filter(|name| name != "geoclip").chain(arguments.model.iter().cloned());
+    findings.extend(others.map(|name| model(&name)));
     let broken = findings.iter().any(|finding| finding.state == State::Broken);
     if arguments.json {
         let models: Vec<_> = findings
@@ -120,7 +129,7 @@ fn print(home: &ModelHome, findings: &[Finding]) -> anyhow::Result<()> {
     writeln!(out)?;
     let (missing, there): (Vec<_>, Vec<_>) = findings
         .iter()
-        .partition(|finding| finding.state == State::Missing && finding.name != "geoclip");
+        .partition(|finding| finding.state == State::Missing && finding.detail.is_empty());
     for Finding { name, state, detail, remedy } in there {
         writeln!(out, "{name}: {}. {detail}", state.word())?;
         if let Some(remedy) = remedy {
@@ -164,7 +173,7 @@ fn earth_view(arguments: &Arguments) -> Finding {
 
 fn geoclip(home: &ModelHome, arguments: &Arguments) -> Finding {
     let name = "geoclip".to_owned();
-    if let Some(missing) = GeoClipLocator::missing(home) {
+    if let Some(missing) = GeoClipLocator::missing(&home.model("geoclip"), home) {
         let detail = format!("{} is not in {}", missing.part, missing.looked_in.display());
         return Finding { name, state: State::Missing, detail, remedy: Some(missing.remedy) };
     }
@@ -181,6 +190,25 @@ fn geoclip(home: &ModelHome, arguments: &Arguments) -> Finding {
         Err(error) => broken(name, &chain(&error), remedy),
         Ok(geoclip) => {
             tested(name, detail, test_geoclip(&geoclip, &directory.join(SELF_TEST)), began, remedy)
+        }
+    }
+}
+
+/// A model that somebody trained: whether its files are whole, and its encoder is here.
+fn model(name: &str) -> Finding {
+    let name = name.to_owned();
+    match Geolocator::open(&name) {
+        Ok(model) => {
+            let identity = model.identity();
+            let detail = format!("{}, version {}", identity.description, identity.version);
+            Finding { name, state: State::Works, detail, remedy: None }
+        }
+        Err(CannotOpen::Missing { missing, remedy, .. }) => {
+            Finding { name, state: State::Missing, detail: missing, remedy: Some(remedy) }
+        }
+        Err(error) => {
+            let remedy = format!("`locdiff model verify {name}` names what is damaged");
+            broken(name, &chain(&error), &remedy)
         }
     }
 }

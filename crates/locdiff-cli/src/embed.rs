@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use locdiff::photo::{Preprocessing, ReadOptions, Views};
+use locdiff::photo::{Crops, Preprocessing, ReadOptions};
 use locdiff_train::{EmbedEvent, EmbedOptions, EmbedSummary, Share, embed};
 
 use crate::{encoders, interruption, memory};
@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     /// A folder of images, a manifest (.csv or .parquet with path, latitude, longitude), a
     /// WebDataset (.tar), or a folder of such tars
     input: PathBuf,
-    /// What embeds: the name of an encoder, or its directory
+    /// What embeds: earth-view, the name of an installed encoder, or its directory
     #[arg(long, value_name = "NAME")]
     encoder: String,
     /// Where shards are written. If it was interrupted, the same command goes on there
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     out: PathBuf,
     /// Views of each image: 1 (its centre), N random areas (the paper takes 16), flip or ten-crop
     #[arg(long, value_name = "N", default_value = "1", value_parser = parse_views)]
-    views: Views,
+    views: Crops,
     /// One machine's share of the images: i of n, from 1/n to n/n. All may write into the same
     /// directory
     #[arg(long, value_name = "I/N", default_value = "1/1")]
@@ -82,7 +82,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         ..defaults
     };
     let mut bar = Bar::new();
-    let outcome = embed(&arguments.input, &encoder, &options, &mut |event| bar.show(&event));
+    let outcome =
+        embed(&arguments.input, encoder.as_ref(), &options, &mut |event| bar.show(&event));
     bar.bar.finish_and_clear();
     let summary = outcome?;
     print_summary(&summary, &arguments)?;
@@ -121,21 +122,21 @@ fn print_summary(summary: &EmbedSummary, arguments: &Arguments) -> anyhow::Resul
 
 /// Half of the pixels would be made up if a picture were decoded smaller than what is cut out of
 /// it: random areas are down to 8 % of it, or 28 % of its side.
-fn least_side(views: Views, preprocessing: &Preprocessing) -> u32 {
+fn least_side(views: Crops, preprocessing: &Preprocessing) -> u32 {
     match views {
-        Views::Single | Views::Flip => preprocessing.shortest_side,
-        Views::TenCrop { shortest_side } => shortest_side.max(preprocessing.crop),
-        Views::Random { .. } => 4 * preprocessing.crop,
+        Crops::Single | Crops::Flip => preprocessing.shortest_side,
+        Crops::TenCrop { shortest_side } => shortest_side.max(preprocessing.crop),
+        Crops::Random { .. } => 4 * preprocessing.crop,
     }
 }
 
-fn parse_views(text: &str) -> Result<Views, String> {
+fn parse_views(text: &str) -> Result<Crops, String> {
     match text {
-        "flip" => Ok(Views::Flip),
-        "ten-crop" => Ok(Views::TEN_CROP),
-        "1" => Ok(Views::Single),
+        "flip" => Ok(Crops::Flip),
+        "ten-crop" => Ok(Crops::TEN_CROP),
+        "1" => Ok(Crops::Single),
         text => match text.parse() {
-            Ok(count) if count > 0 => Ok(Views::Random { count, seed: 0 }),
+            Ok(count) if count > 0 => Ok(Crops::Random { count, seed: 0 }),
             _ => Err("neither a positive number nor flip or ten-crop".to_owned()),
         },
     }

@@ -1,22 +1,23 @@
 //! Image encoders by name or by path.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use locdiff::ModelHome;
-use locdiff::encoders::ImageEncoder;
+use locdiff::encoders::Embedder;
+use locdiff::models::open_encoder;
 use locdiff::tensors::device_by_name;
 
-/// An encoder from a directory or file of weights, or one that `locdiff model` has
+/// earth-view's own encoder, one from a directory or file of weights, or one that `locdiff model` has
 /// imported or fetched. Never uses the network.
-pub(crate) fn open(name: &str, device: &str) -> anyhow::Result<ImageEncoder> {
+pub(crate) fn open(name: &str, device: &str) -> anyhow::Result<Arc<dyn Embedder>> {
     let device = device_by_name(device)?;
-    let path = Path::new(name);
-    if path.exists() {
-        return Ok(ImageEncoder::open(path, &device)?);
+    let found = open_encoder(name, &ModelHome::from_env()?, &device)
+        .with_context(|| format!("encoder `{name}`"))?;
+    match found {
+        Some(encoder) => Ok(encoder),
+        None => bail!("{}", not_here(name)),
     }
-    let Some(directory) = ModelHome::from_env()?.encoder(name) else { bail!("{}", not_here(name)) };
-    ImageEncoder::open(&directory, &device).with_context(|| format!("encoder `{name}`"))
 }
 
 #[cfg(feature = "hub")]

@@ -4,6 +4,8 @@
 //! command line made no sense; 3: no model for this picture is installed.
 
 #[cfg(feature = "models")]
+mod asking;
+#[cfg(feature = "models")]
 mod doctor;
 #[cfg(feature = "models")]
 mod embed;
@@ -28,7 +30,6 @@ mod sphere;
 mod train;
 mod whole_file;
 
-use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
@@ -75,7 +76,7 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("LOCDIFF_BUI
 
 fn main() -> ExitCode {
     let done = |()| ExitCode::SUCCESS;
-    let result = match Arguments::parse_from(arguments()).command {
+    let result = match Arguments::parse().command {
         #[cfg(feature = "models")]
         Command::Doctor(arguments) => doctor::run(arguments),
         #[cfg(feature = "models")]
@@ -83,7 +84,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "models")]
         Command::Evaluate(arguments) => evaluate::run(*arguments),
         #[cfg(feature = "models")]
-        Command::Model(command) => model::run(command).map(done),
+        Command::Model(command) => model::run(command),
         #[cfg(feature = "models")]
         Command::Predict(arguments) => predict::run(arguments),
         #[cfg(feature = "models")]
@@ -103,20 +104,23 @@ fn main() -> ExitCode {
     }
 }
 
-/// The command line, with a blank before places such as -33.87,151.21, so that the south of
-/// the equator is not taken for a flag.
-fn arguments() -> impl Iterator<Item = OsString> {
-    std::env::args_os().map(|argument| match argument.to_str() {
-        Some(text) if is_southern_place(text) => format!(" {text}").into(),
-        _ => argument,
-    })
-}
+/// The command failed, or a part of it.
+#[cfg(feature = "models")]
+const FAILED: u8 = 1;
+/// The command line makes no sense.
+#[cfg(feature = "models")]
+const NONSENSE: u8 = 2;
+/// No model on this machine is for these pictures.
+#[cfg(feature = "models")]
+const NO_MODEL: u8 = 3;
 
-fn is_southern_place(text: &str) -> bool {
-    let number = text.strip_prefix('-').unwrap_or_default();
-    number.starts_with(|first: char| first.is_ascii_digit() || first == '.')
-        && text.contains([',', ' '])
-        && text.chars().all(|c| c.is_ascii_digit() || "+-.,eE ".contains(c))
+/// Says why there is no answer, and with which code the program ends.
+#[cfg(feature = "models")]
+fn refused(reason: &str, code: u8) -> ExitCode {
+    use std::io::Write;
+    // Nobody may be listening there.
+    let _ = writeln!(io::stderr(), "locdiff: {reason}");
+    ExitCode::from(code)
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

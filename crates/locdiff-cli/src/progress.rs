@@ -20,6 +20,12 @@ impl Progress {
         Progress { began: Instant::now(), done: 0, total, what, bar: None }
     }
 
+    /// How much there is in all, once that is known.
+    #[cfg(feature = "models")]
+    pub(crate) fn of(&mut self, total: u64) {
+        self.total = Some(total);
+    }
+
     pub(crate) fn add(&mut self, count: u64) {
         self.done += count;
         if self.bar.is_none() && self.began.elapsed() > PATIENCE {

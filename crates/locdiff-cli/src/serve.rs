@@ -10,8 +10,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use locdiff_server::{LogFormat, Server, Settings, start_logs};
 
-use crate::memory;
-use crate::predict::{NO_MODEL, NONSENSE, refused};
+use crate::{NO_MODEL, NONSENSE, memory, refused};
 
 /// Every option is also an environment variable, so that containers need no command line.
 #[derive(Args)]
@@ -22,9 +21,15 @@ pub(crate) struct Arguments {
     /// The port; 0 takes any that is free
     #[arg(short, long, env = "LOCDIFF_PORT", default_value_t = Settings::default().port)]
     port: u16,
-    /// Models to offer, the one to ask first at the front [default: all that are installed]
+    /// Models to offer, names or directories, the one to ask first at the front [default: all that are installed]
     #[arg(short, long, env = "LOCDIFF_MODELS", value_name = "NAME", value_delimiter = ',')]
     model: Vec<String>,
+    /// Where to compute: cpu, cuda:N, wgpu or metal, as far as this program was built for them
+    #[arg(long, env = "LOCDIFF_DEVICE", default_value = "cpu")]
+    device: String,
+    /// The image encoder of models that `locdiff train` made, if it is not an installed one: a directory or a name
+    #[arg(long, env = "LOCDIFF_ENCODER", value_name = "PATH")]
+    encoder: Option<PathBuf>,
     /// Images that are computed together at most
     #[arg(long, env = "LOCDIFF_MAX_BATCH", value_name = "N", default_value_t = Settings::default().max_batch)]
     max_batch: usize,
@@ -104,6 +109,8 @@ impl Arguments {
             host: self.host,
             port: self.port,
             models: self.model.clone(),
+            device: self.device.clone(),
+            encoder: self.encoder.clone(),
             max_batch: self.max_batch,
             batch_delay_ms: self.batch_delay_ms,
             workers: self.workers,

@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use locdiff::encoders::EncoderRecord;
 use locdiff_sphere::{UnitVector, uniform_place};
 use locdiff_train::{Checkpoints, Layout, Numbers, ShardWriter};
 use rand::{RngExt, SeedableRng};
@@ -17,7 +18,12 @@ const STEPS: u64 = 600;
 fn scratch(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("train").join(name);
     let _ = fs::remove_dir_all(&path);
-    let layout = Layout { encoder: "test".into(), width: 3, views: 1, numbers: Numbers::F16 };
+    let layout = Layout {
+        encoder: EncoderRecord::of_identity("test"),
+        width: 3,
+        views: 1,
+        numbers: Numbers::F16,
+    };
     let data = path.join("data");
     let mut writer =
         ShardWriter::create(&data, layout, Default::default()).expect("a data set is begun");

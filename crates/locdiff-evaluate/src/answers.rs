@@ -158,6 +158,12 @@ fn matches(images: &[String], names: &[String], matching: Matching) -> Option<Ve
 }
 
 impl Pairs {
+    /// The truth by itself, for another model's answers to the same images.
+    pub fn truth_table(&self) -> PlaceTable {
+        let rows = self.images.iter().zip(&self.truth);
+        PlaceTable::of_places(rows.map(|(image, place)| (image.clone(), *place)))
+    }
+
     /// Number of images without an answer.
     pub fn missing(&self) -> usize {
         self.answers.iter().filter(|answer| answer.is_none()).count()

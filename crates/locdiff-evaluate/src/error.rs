@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use locdiff::encoders::DifferentEncoder;
 use locdiff_sphere::InvalidScores;
-
 use locdiff_train::DataError;
 
 /// Why answers can't be scored.
@@ -26,6 +26,30 @@ pub enum EvaluationError {
         path: PathBuf,
         /// What is wrong with it, and where.
         reason: String,
+    },
+    /// A model that looks at photographs was given embeddings.
+    #[error("{model} takes photographs, not embeddings: give a manifest of images with --data")]
+    PhotographsOnly {
+        /// The model's name.
+        model: String,
+    },
+    /// The embeddings are another encoder's.
+    #[error("{model} can't be scored on these embeddings: {source}")]
+    OtherEncoder {
+        /// The model's name.
+        model: String,
+        /// Both encoders.
+        source: DifferentEncoder,
+    },
+    /// The embeddings have another length.
+    #[error("{model} takes embeddings of {expected} numbers, these have {found}")]
+    Width {
+        /// The model's name.
+        model: String,
+        /// What the model takes.
+        expected: usize,
+        /// What the data have.
+        found: usize,
     },
     /// Answers without names of images belong to the truth by their order only.
     #[error("{answers} answers without names of images, but {images} images")]

@@ -33,7 +33,7 @@ pub use leakage::{
     EmbeddingTwin, LEAKAGE_COSINE, LEAKAGE_KM, NamedPlaces, PlaceTwin, embedding_leakage,
     is_embeddings, place_leakage,
 };
-pub use model_answers::{AnswerProgress, ask_model};
+pub use model_answers::{AnswerProgress, ask_model, ask_model_embeddings};
 pub use report_html::report_html;
 pub use report_json::report_json;
 pub use report_text::{report_markdown, report_text};

@@ -67,6 +67,18 @@ impl PlaceTable {
         PlaceTable::parse(&text, role, units).map_err(|reason| EvaluationError::table(path, reason))
     }
 
+    /// A table of places that are known by name.
+    pub fn of_places(places: impl Iterator<Item = (String, LatLon)>) -> PlaceTable {
+        let row =
+            |(image, place)| PlaceRow { image: Some(image), place: Some(place), outcome: None };
+        PlaceTable {
+            rows: places.map(row).collect(),
+            columns: "image, latitude, longitude".to_owned(),
+            looks_like_radians: false,
+            has_truth_too: false,
+        }
+    }
+
     /// Whether a table of answers also holds the true places.
     pub fn has_truth_too(&self) -> bool {
         self.has_truth_too

@@ -5,9 +5,10 @@ use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
+use locdiff::locate::{CandidateFacts, Decode, features};
 use locdiff::{Constraint, Summary};
 use locdiff_map::{LineStyle, Map, Marker, Outline, Projection, Theme};
-use locdiff_sphere::{Density, LatLon, MultiPolygon, Survey};
+use locdiff_sphere::{Density, DensityRecord, LatLon, MultiPolygon};
 use rayon::prelude::*;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -17,7 +18,6 @@ use crate::body::say_farewell;
 use crate::options::Options;
 use crate::problem::{BAD_BODY, BAD_OPTION, NO_ANSWER, Problem};
 use crate::state::App;
-use crate::wire::{CandidateWire, DensityWire, rounded};
 
 /// A density's JSON is at most this long.
 const MOST_BYTES: u64 = 16 << 20;
@@ -67,7 +67,7 @@ struct Wish {
         ("projection" = Option<String>, Query, description = "Of the picture: `globe` or `equal-earth`"),
         ("levels" = Option<String>, Query, description = "Of the regions: `0.5,0.9` if not said", example = "0.5,0.9"),
     ),
-    request_body(content = DensityWire, description = "As `density` in an answer of /v1/locate"),
+    request_body(content = serde_json::Value, description = "As `density` in an answer of /v1/locate"),
     responses(
         (status = 200, description = "As asked for", content(
             (GridAnswer = "application/json"), (Vec<u8> = "image/png"), (serde_json::Value = "application/geo+json"),
@@ -93,9 +93,9 @@ pub(crate) async fn density(
     let received =
         app.memory.receive(&headers, body, MOST_BYTES, app.settings.body_timeout()).await?;
     app.work(move || {
-        let wire: DensityWire = serde_json::from_slice(&received.bytes)
+        let record: DensityRecord = serde_json::from_slice(&received.bytes)
             .map_err(|error| Problem::new(BAD_BODY, format!("the body is no density: {error}")))?;
-        make(wire, &wish)
+        make(&record, &wish)
     })
     .await?
 }
@@ -129,8 +129,9 @@ fn wish(query: Option<&str>) -> Result<Wish, Problem> {
     Ok(Wish { form, within: options.within()?, width: width as usize, globe, levels })
 }
 
-fn make(wire: DensityWire, wish: &Wish) -> Result<Response, Problem> {
-    let mut density = wire.density()?;
+fn make(record: &DensityRecord, wish: &Wish) -> Result<Response, Problem> {
+    let mut density =
+        record.density().map_err(|error| Problem::new(BAD_BODY, error.to_string()))?;
     for constraint in &wish.within {
         density = density
             .restricted_to(constraint.area().clone())
@@ -162,7 +163,7 @@ fn grid(density: &Density, width: usize) -> GridAnswer {
             } else {
                 survey.interpolated_log_density(place)
             };
-            Some(rounded(value, 5)).filter(|value| value.is_finite())
+            Some((1e5 * value).round() / 1e5).filter(|value| value.is_finite())
         };
         (0..width).map(value).collect()
     };
@@ -214,33 +215,10 @@ fn outline(polygons: &MultiPolygon) -> Result<Outline, Problem> {
 }
 
 fn geojson(density: &Density, wish: &Wish) -> Value {
-    let survey: Survey<'_> = density.survey();
-    let mut features = Vec::new();
-    for level in &wish.levels {
-        let region = survey.region(*level);
-        if let Some(outline) = region.outline() {
-            let geometry: Value = serde_json::from_str(&outline.to_geojson()).unwrap_or_default();
-            features.push(json!({
-                "type": "Feature",
-                "geometry": geometry,
-                "properties": {
-                    "kind": "region", "level": level, "area_km2": region.area_km2().round(), "prediction": true,
-                },
-            }));
-        }
-    }
-    for (index, candidate) in Summary::of(&survey, 5).candidates.iter().enumerate() {
-        let candidate = CandidateWire::of(candidate);
-        let position = [candidate.longitude, candidate.latitude];
-        let mut properties = serde_json::to_value(candidate).unwrap_or_default();
-        properties["kind"] = "candidate".into();
-        properties["rank"] = (index + 1).into();
-        properties["prediction"] = true.into();
-        features.push(json!({
-            "type": "Feature",
-            "geometry": { "type": "Point", "coordinates": position },
-            "properties": properties,
-        }));
-    }
+    let survey = density.survey();
+    let summary = Summary::of(&survey, 5, Decode::Mode);
+    let candidates: Vec<CandidateFacts> =
+        summary.candidates.iter().map(CandidateFacts::new).collect();
+    let features = features(&survey, &wish.levels, &candidates);
     json!({ "type": "FeatureCollection", "features": features })
 }

@@ -3,23 +3,23 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use locdiff::checksum::sha256;
-use locdiff::locate::{FOR_THE_GROUND, NAMED, NoAnswer, OTHERWISE, Said, ask, ask_in_turn};
-use locdiff::models::installed_models;
+use locdiff::locate::{
+    AnswerOptions, ChosenBecause, ImageFacts, Located, ModelFacts, NoAnswer, locate_because,
+    locate_in_turn,
+};
+use locdiff::models::{BUILT_IN, EncoderSource, FOR_THE_GROUND, installed_models};
 use locdiff::photo::{ReadOptions, gps_of};
+use locdiff::tensors::device_by_name;
 use locdiff::{
-    CannotOpen, Constraint, Estimate, Geolocator, ModelHome, OpenOptions, Photo, Summary,
+    Answer, CannotOpen, Constraint, Geolocator, InferenceOptions, ModelHome, OpenOptions, Photo,
 };
 use locdiff_sphere::LatLon;
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
+use crate::ServeError;
 use crate::problem::{BAD_OPTION, NO_ANSWER, Problem};
 use crate::settings::Settings;
-use crate::wire::{
-    DensityWire, Embedded, ExifPlace, Frame, ImageFacts, Located, ModelFacts, Outcome, rounded,
-};
+use crate::wire::{Embedded, Failed, Outcome};
 
 /// An image as it was sent.
 #[derive(Debug, Clone)]
@@ -31,36 +31,18 @@ pub struct SentImage {
 }
 
 /// What is asked about an image.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct LocateOptions {
     /// Which model. `None`: the one that takes the picture for its kind.
     pub model: Option<String>,
-    /// Candidates at most.
-    pub top: usize,
+    /// How it is asked, where that is not what the model likes best.
+    pub inference: InferenceOptions,
+    /// What the answer should hold.
+    pub answer: AnswerOptions,
     /// Where it can only have been.
     pub within: Vec<Constraint>,
-    /// Places to draw from the density.
-    pub samples: usize,
-    /// For what is drawn.
-    pub seed: u64,
-    /// Whether the density is wanted too.
-    pub density: bool,
     /// Steps of the denoising that are wanted.
     pub frames: usize,
-}
-
-impl Default for LocateOptions {
-    fn default() -> LocateOptions {
-        LocateOptions {
-            model: None,
-            top: 5,
-            within: Vec::new(),
-            samples: 0,
-            seed: 0,
-            density: false,
-            frames: 0,
-        }
-    }
 }
 
 /// What is wanted of an image.
@@ -72,7 +54,7 @@ pub(crate) enum Wanted {
 
 /// What came of it.
 pub(crate) enum Made {
-    Place(Outcome<Located>),
+    Place(Outcome<Answer>),
     Embedding(Outcome<Embedded>),
 }
 
@@ -94,23 +76,25 @@ type Job = (usize, Read, Photo);
 
 impl Engine {
     /// Opens the models of the settings, or all that are installed.
-    pub fn open(settings: &Settings) -> Result<Engine, CannotOpen> {
+    pub fn open(settings: &Settings) -> Result<Engine, ServeError> {
         let mut names = settings.models.clone();
         if names.is_empty() {
             // Without a home there is only the model inside.
             let installed = ModelHome::from_env().map(|home| installed_models(&home));
-            names = installed
-                .unwrap_or_else(|_| vec![locdiff::locate::BUILT_IN])
-                .iter()
-                .map(|name| (*name).to_owned())
-                .collect();
+            names = installed.unwrap_or_else(|_| vec![BUILT_IN.to_owned()]);
         }
-        let options = OpenOptions::default();
+        let device = device_by_name(&settings.device)
+            .map_err(|error| ServeError::Start(error.to_string()))?;
+        let encoder = match &settings.encoder {
+            Some(path) => EncoderSource::Path(path.clone()),
+            None => EncoderSource::Installed,
+        };
+        let options = OpenOptions { device, encoder, ..OpenOptions::default() };
         let open = |name: &String| {
             tracing::info!(model = name, "opening");
             Geolocator::open_with(name, &options, &mut |_, _| {})
         };
-        let models = names.iter().map(open).collect::<Result<_, _>>()?;
+        let models = names.iter().map(open).collect::<Result<_, CannotOpen>>()?;
         Ok(Engine { models, read: read_options(settings) })
     }
 
@@ -129,8 +113,27 @@ impl Engine {
         })
     }
 
+    /// The models that are asked, in the way that the options say. Refused if one can't be asked so.
+    pub(crate) fn chosen(&self, options: &LocateOptions) -> Result<Vec<Geolocator>, Problem> {
+        let models = match &options.model {
+            Some(name) => vec![self.model(name)?],
+            None => {
+                let ground = |model: &&Geolocator| model.identity().name == FOR_THE_GROUND;
+                let first = self.models.first().into_iter();
+                first.chain(self.models.iter().skip(1).filter(ground)).collect()
+            }
+        };
+        let with = |model: &Geolocator| {
+            let wrong = |error: locdiff::locate::InvalidInference| {
+                Problem::new(BAD_OPTION, error.to_string())
+            };
+            model.with(&options.inference).map_err(wrong)
+        };
+        models.into_iter().map(with).collect()
+    }
+
     /// Where images were taken, all with the same options.
-    pub fn locate(&self, images: &[SentImage], options: &LocateOptions) -> Vec<Outcome<Located>> {
+    pub fn locate(&self, images: &[SentImage], options: &LocateOptions) -> Vec<Outcome<Answer>> {
         let wanted = Wanted::Place(options.clone());
         let jobs: Vec<(&SentImage, &Wanted)> =
             images.iter().map(|image| (image, &wanted)).collect();
@@ -147,17 +150,17 @@ impl Engine {
         let read: Vec<(Read, Option<Photo>, Option<Problem>)> =
             jobs.par_iter().map(|(image, _)| self.read(image)).collect();
         let mut made: BTreeMap<usize, Made> = BTreeMap::new();
-        // By model and kind of wish: which jobs, with what was read of them.
-        let mut groups: BTreeMap<(Option<&str>, bool), Vec<Job>> = BTreeMap::new();
+        // Those that want the same, with what was read of them.
+        let mut groups: Vec<(&Wanted, Vec<Job>)> = Vec::new();
         for (index, (read, photo, problem)) in read.into_iter().enumerate() {
             let wanted = jobs[index].1;
             match (photo, problem) {
                 (Some(photo), _) => {
-                    let key = match wanted {
-                        Wanted::Place(options) => (options.model.as_deref(), true),
-                        Wanted::Embedding { model } => (model.as_deref(), false),
-                    };
-                    groups.entry(key).or_default().push((index, read, photo));
+                    let job = (index, read, photo);
+                    match groups.iter_mut().find(|(other, _)| other.is_asked_like(wanted)) {
+                        Some((_, group)) => group.push(job),
+                        None => groups.push((wanted, vec![job])),
+                    }
                 }
                 (None, problem) => {
                     let problem = problem.unwrap_or_else(Problem::broken);
@@ -165,13 +168,16 @@ impl Engine {
                 }
             }
         }
-        for ((model, place), group) in groups {
+        for (wanted, group) in groups {
             let (indexed, photos): (Vec<(usize, Read)>, Vec<Photo>) =
                 group.into_iter().map(|(index, read, photo)| ((index, read), photo)).unzip();
-            if place {
-                self.locate_group(model, indexed, photos, jobs, &mut made);
-            } else {
-                self.embed_group(model, indexed, &photos, jobs, &mut made);
+            match wanted {
+                Wanted::Place(options) => {
+                    self.locate_group(options, indexed, photos, jobs, &mut made);
+                }
+                Wanted::Embedding { model } => {
+                    self.embed_group(model.as_deref(), indexed, &photos, jobs, &mut made);
+                }
             }
         }
         made.into_values().collect()
@@ -179,32 +185,42 @@ impl Engine {
 
     fn locate_group(
         &self,
-        model: Option<&str>,
+        options: &LocateOptions,
         indexed: Vec<(usize, Read)>,
         photos: Vec<Photo>,
         jobs: &[(&SentImage, &Wanted)],
         made: &mut BTreeMap<usize, Made>,
     ) {
-        let said: Vec<Said> = match model.map(|name| self.model(name)) {
-            None => self.ask_automatically(&photos),
-            Some(Ok(model)) => ask(model, NAMED, &photos),
+        let chosen = self.chosen(options);
+        let located: Vec<Located> = match chosen.as_deref() {
+            Ok([model]) if options.model.is_some() => {
+                locate_because(model, ChosenBecause::Named, &photos)
+            }
+            Ok([first, others @ ..]) => {
+                let other = others.first().map(|other| {
+                    |photos: &[Photo]| locate_because(other, ChosenBecause::ForTheGround, photos)
+                });
+                locate_in_turn(first, &photos, other)
+            }
             // Refused before, when the options were read.
-            Some(Err(problem)) => {
-                let none = NoAnswer { reason: problem.detail().to_owned(), no_model: true };
+            Ok([]) | Err(_) => {
+                let reason = "no model can be asked so".to_owned();
+                let none = NoAnswer { reason, no_model: true };
                 photos.iter().map(|_| Err(none.clone())).collect()
             }
         };
+        let models = chosen.unwrap_or_default();
         // Surveys are work for one thread each.
-        let rows: Vec<_> = indexed.into_iter().zip(said).zip(photos).collect();
+        let rows: Vec<_> = indexed.into_iter().zip(located).zip(photos).collect();
         let outcomes: Vec<(usize, Made)> = rows
             .into_par_iter()
-            .map(|(((index, read), said), photo)| {
+            .map(|(((index, read), located), photo)| {
                 let Wanted::Place(options) = jobs[index].1 else {
                     return (index, failed(jobs[index].1, read.facts, Problem::broken()));
                 };
                 let facts = read.facts.clone();
-                let made = match self.answer(said, read, &photo, options) {
-                    Ok(located) => Made::Place(Outcome::Answered(Box::new(located))),
+                let made = match answer(located, read, &photo, options, &models) {
+                    Ok(answer) => Made::Place(Outcome::Answered(Box::new(answer))),
                     Err(problem) => failed(jobs[index].1, facts, problem),
                 };
                 (index, made)
@@ -228,7 +244,7 @@ impl Engine {
         match model {
             Ok(model) => {
                 for ((index, read), embedding) in indexed.into_iter().zip(model.embed(photos)) {
-                    let model = ModelFacts::of(model.identity(), None);
+                    let model = ModelFacts::new(model.identity(), None);
                     let embedded = Embedded { image: read.facts, model, embedding };
                     made.insert(index, Made::Embedding(Outcome::Answered(Box::new(embedded))));
                 }
@@ -241,86 +257,60 @@ impl Engine {
         }
     }
 
-    fn ask_automatically(&self, photos: &[Photo]) -> Vec<Said> {
-        let ground = self.models.iter().find(|model| model.identity().name == FOR_THE_GROUND);
-        let Some(first) = self.models.first() else { return Vec::new() };
-        let others = ground.filter(|_| self.models.len() > 1);
-        ask_in_turn(
-            first,
-            photos,
-            others.map(|other| |photos: &[Photo]| ask(other, OTHERWISE, photos)),
-        )
-    }
-
-    fn answer(
-        &self,
-        said: Said,
-        read: Read,
-        photo: &Photo,
-        options: &LocateOptions,
-    ) -> Result<Located, Problem> {
-        let none = |NoAnswer { reason, no_model }: NoAnswer| {
-            let remedy = if no_model {
-                ". For photographs from the ground this server needs GeoCLIP: `locdiff model fetch geoclip`, then start it again"
-            } else {
-                ""
-            };
-            Problem::new(NO_ANSWER, format!("{reason}{remedy}"))
-        };
-        let (whole, because) = said.map_err(none)?;
-        let mut estimate: Estimate = whole.clone();
-        for constraint in &options.within {
-            estimate = estimate.restricted_to(constraint).map_err(|error| {
-                Problem::new(NO_ANSWER, format!("within {constraint}: {error}"))
-            })?;
-        }
-        let survey = estimate.survey();
-        let summary = Summary::of(&survey, options.top);
-        let model = ModelFacts::of(estimate.model(), Some(because));
-        let mut located = Located::new(read.facts, model, &summary);
-        located.within = estimate.within().to_vec();
-        located.exif = read.gps.map(|gps| ExifPlace {
-            latitude: gps.latitude(),
-            longitude: gps.longitude(),
-            distance_km: rounded(gps.distance_km(summary.best().place), 3),
-        });
-        if options.samples > 0 {
-            let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
-            let places = survey.sample(options.samples, &mut rng);
-            let pair =
-                |place: LatLon| [rounded(place.latitude(), 6), rounded(place.longitude(), 6)];
-            located.samples = Some(places.into_iter().map(pair).collect());
-        }
-        if options.density {
-            located.density = DensityWire::of(whole.density());
-        }
-        if options.frames > 0
-            && let Ok(model) = self.model(&located.model.name)
-            && model.can_denoise()
-        {
-            let steps = model.denoising(photo, options.frames, options.seed);
-            let of = steps.last().map_or(0, |(step, _)| *step);
-            let frame = |(step, coefficients)| Frame {
-                step,
-                of,
-                density: DensityWire::of_coefficients(&coefficients),
-            };
-            located.denoising = Some(steps.into_iter().map(frame).collect());
-        }
-        Ok(located)
-    }
-
     fn read(&self, image: &SentImage) -> (Read, Option<Photo>, Option<Problem>) {
-        let mut facts = facts_of(image);
+        let facts = facts_of(image);
         match Photo::decode(&image.bytes, &self.read) {
             Ok(photo) => {
-                (facts.width, facts.height) = (Some(photo.width()), Some(photo.height()));
+                let facts = facts.with_size(&photo);
                 let gps = gps_of(&image.bytes).and_then(|(lat, lon)| LatLon::new(lat, lon).ok());
                 (Read { facts, gps }, Some(photo), None)
             }
             Err(error) => (Read { facts, gps: None }, None, Some(Problem::of_photo(&error))),
         }
     }
+}
+
+impl Wanted {
+    /// Whether images of both wishes can be computed together.
+    fn is_asked_like(&self, other: &Wanted) -> bool {
+        match (self, other) {
+            (Wanted::Place(a), Wanted::Place(b)) => {
+                (&a.model, a.inference) == (&b.model, b.inference)
+            }
+            (Wanted::Embedding { model: a }, Wanted::Embedding { model: b }) => a == b,
+            _ => false,
+        }
+    }
+}
+
+/// The record of an answer, with all that was asked for.
+fn answer(
+    located: Located,
+    read: Read,
+    photo: &Photo,
+    options: &LocateOptions,
+    models: &[Geolocator],
+) -> Result<Answer, Problem> {
+    let none = |NoAnswer { reason, no_model }: NoAnswer| {
+        let remedy = if no_model {
+            ". For photographs from the ground this server needs GeoCLIP: `locdiff model fetch geoclip`, then start it again"
+        } else {
+            ""
+        };
+        Problem::new(NO_ANSWER, format!("{reason}{remedy}"))
+    };
+    let (mut estimate, because) = located.map_err(none)?;
+    for constraint in &options.within {
+        estimate = estimate
+            .restricted_to(constraint)
+            .map_err(|error| Problem::new(NO_ANSWER, format!("within {constraint}: {error}")))?;
+    }
+    let mut answer = Answer::new(read.facts, &estimate, because, read.gps, &options.answer);
+    let asked = models.iter().find(|model| model.identity() == estimate.model());
+    if let Some(model) = asked.filter(|model| options.frames > 0 && model.can_denoise()) {
+        answer.frames = Some(model.denoising(photo, options.frames));
+    }
+    Ok(answer)
 }
 
 /// Limits to what is decoded.
@@ -334,18 +324,12 @@ pub(crate) fn read_options(settings: &Settings) -> ReadOptions {
 
 /// What is known of an image before it is decoded.
 pub(crate) fn facts_of(image: &SentImage) -> ImageFacts {
-    ImageFacts {
-        name: image.name.clone(),
-        sha256: sha256(&image.bytes),
-        bytes: image.bytes.len(),
-        width: None,
-        height: None,
-    }
+    ImageFacts::of_bytes(image.name.clone(), &image.bytes)
 }
 
 /// No answer to a wish.
 pub(crate) fn failed(wanted: &Wanted, image: ImageFacts, problem: Problem) -> Made {
-    let failed = crate::wire::Failed { image, problem };
+    let failed = Failed { image, problem };
     match wanted {
         Wanted::Place(_) => Made::Place(Outcome::Failed(failed)),
         Wanted::Embedding { .. } => Made::Embedding(Outcome::Failed(failed)),

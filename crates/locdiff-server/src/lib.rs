@@ -36,10 +36,7 @@ pub use engine::{Engine, LocateOptions, SentImage};
 pub use logs::{LogFormat, LogGuard, start_logs};
 pub use problem::Problem;
 pub use settings::{InvalidSetting, Settings};
-pub use wire::{
-    CandidateWire, DensityWire, EmbedAnswer, Embedded, ExifPlace, Failed, Frame, ImageFacts,
-    LocateAnswer, Located, ModelFacts, Outcome,
-};
+pub use wire::{EmbedAnswer, Embedded, Failed, LocateAnswer, Outcome};
 
 use state::{App, Shared};
 
@@ -122,7 +119,7 @@ impl Server {
             tokio::spawn(async move {
                 let opened = match (&mut opening).await {
                     Ok(Ok(engine)) => Ok(engine),
-                    Ok(Err(error)) => Err(ServeError::Model(error)),
+                    Ok(Err(error)) => Err(error),
                     Err(error) => Err(ServeError::Start(error.to_string())),
                 };
                 let started = opened.and_then(|engine| {

@@ -39,9 +39,33 @@ impl Modify for Key {
     }
 }
 
-/// The document.
+/// What answers and densities look like, in the words of the documentation.
+const SCHEMA: &str = include_str!("../../../docs/answer.schema.json");
+
+/// The document. Answers and densities are described once, in `docs/answer.schema.json`.
 pub(crate) fn document() -> Value {
-    serde_json::to_value(Document::openapi()).unwrap_or_default()
+    let mut document = serde_json::to_value(Document::openapi()).unwrap_or_default();
+    let text = SCHEMA.replace("#/$defs/", "#/components/schemas/");
+    let schema: Value = serde_json::from_str(&text).unwrap_or_default();
+    for (name, definition) in schema["$defs"].as_object().into_iter().flatten() {
+        document["components"]["schemas"][name] = definition.clone();
+    }
+    let reference =
+        |name: &str| serde_json::json!({ "$ref": format!("#/components/schemas/{name}") });
+    let json = "application/json";
+    let post = |path: &str| format!("/paths/{}/post", path.replace('/', "~1"));
+    for (path, name) in [("/v1/locate", "LocateAnswer"), ("/v1/embed", "EmbedAnswer")] {
+        let pointer = format!("{}/responses/200/content", post(path));
+        if let Some(content) = document.pointer_mut(&pointer) {
+            content[json]["schema"] = reference(name);
+        }
+    }
+    if let Some(body) =
+        document.pointer_mut(&format!("{}/requestBody/content", post("/v1/density")))
+    {
+        body[json]["schema"] = reference("Density");
+    }
+    document
 }
 
 pub(crate) async fn openapi() -> Json<Value> {

@@ -1,12 +1,15 @@
 //! Options in the query string. Unknown ones are refused: a misspelt option must not be silently ignored.
 
-use locdiff::Constraint;
+use locdiff::locate::{AnswerOptions, InvalidInference};
+use locdiff::{Constraint, InferenceOptions};
 
 use crate::engine::LocateOptions;
 use crate::problem::{BAD_OPTION, Problem};
 
-/// The most places that are drawn for one image.
-pub(crate) const MAX_SAMPLES: usize = 10_000;
+/// The most places that are drawn from a density.
+pub(crate) const MAX_DRAWS: usize = 10_000;
+/// The most samples of a diffusion for one image, over all views.
+pub(crate) const MAX_SAMPLES: usize = 64;
 /// The most steps of a denoising.
 pub(crate) const MAX_FRAMES: usize = 201;
 /// The most candidates.
@@ -77,9 +80,23 @@ impl Options {
     }
 }
 
-/// What `/v1/locate` may be asked.
-pub(crate) const LOCATE: [&str; 7] =
-    ["model", "top", "within", "samples", "seed", "density", "frames"];
+/// What `/v1/locate` may be asked: the model and the answer, then how the model computes it.
+pub(crate) const LOCATE: [&str; 14] = [
+    "model",
+    "top",
+    "within",
+    "density",
+    "draws",
+    "frames",
+    "sampler",
+    "steps",
+    "samples",
+    "guidance",
+    "views",
+    "seed",
+    "decode",
+    "kernel_km",
+];
 
 pub(crate) fn locate_options(query: Option<&str>) -> Result<LocateOptions, Problem> {
     let options = Options::parse(query, &LOCATE)?;
@@ -93,13 +110,44 @@ pub(crate) fn locate_options(query: Option<&str>) -> Result<LocateOptions, Probl
     }
     Ok(LocateOptions {
         model: options.one("model")?.map(str::to_owned),
-        top: number("top", 1, MAX_TOP, 5)?,
+        inference: inference_options(&options)?,
+        answer: AnswerOptions {
+            top: number("top", 1, MAX_TOP, AnswerOptions::default().top)?,
+            density: options.flag("density")?,
+            draws: number("draws", 0, MAX_DRAWS, 0)?,
+        },
         within: options.within()?,
-        samples: number("samples", 0, MAX_SAMPLES, 0)?,
-        seed: options.number("seed", 0..=u64::MAX)?.unwrap_or(0),
-        density: options.flag("density")?,
         frames,
     })
+}
+
+fn inference_options(options: &Options) -> Result<InferenceOptions, Problem> {
+    let invalid = |error: InvalidInference| wrong(error.to_string());
+    let count = |name, most: usize| -> Result<Option<usize>, Problem> {
+        Ok(options.number(name, 1..=most as u64)?.map(|number| number as usize))
+    };
+    let real = |name: &str| -> Result<Option<f64>, Problem> {
+        let Some(text) = options.one(name)? else { return Ok(None) };
+        let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+        number.map(Some).ok_or_else(|| wrong(format!("{name}={}: a number", shown(text))))
+    };
+    let inference = InferenceOptions {
+        sampler: options.one("sampler")?.map(str::parse).transpose().map_err(invalid)?,
+        steps: count("steps", 10_000)?,
+        samples: count("samples", MAX_SAMPLES)?,
+        guidance: real("guidance")?,
+        views: count("views", MAX_SAMPLES)?,
+        seed: options.number("seed", 0..=u64::MAX)?,
+        decode: options.one("decode")?.map(str::parse).transpose().map_err(invalid)?,
+        kernel_km: real("kernel_km")?,
+    };
+    // What a stranger may make the server compute.
+    let draws = inference.samples.unwrap_or(1) * inference.views.unwrap_or(1);
+    if draws > MAX_SAMPLES {
+        let detail = format!("samples times views is {draws}: at most {MAX_SAMPLES} over HTTP");
+        return Err(wrong(detail));
+    }
+    Ok(inference)
 }
 
 fn wrong(detail: String) -> Problem {
@@ -118,12 +166,18 @@ mod tests {
     #[test]
     fn options_are_read() {
         let options = locate_options(Some(
-            "model=earth-view&top=3&within=land&within=0,0,500km&samples=7&seed=18446744073709551615&density=true&frames=2",
+            "model=earth-view&top=3&within=land&within=0,0,500km&draws=7&seed=18446744073709551615&density=true&frames=2\
+             &sampler=ddim&steps=10&samples=4&views=2&guidance=1.5&decode=geoscore&kernel_km=50",
         ))
         .expect("valid");
         assert_eq!(options.model.as_deref(), Some("earth-view"));
-        assert_eq!((options.top, options.samples, options.frames), (3, 7, 2));
-        assert_eq!((options.seed, options.density, options.within.len()), (u64::MAX, true, 2));
+        let AnswerOptions { top, density, draws } = options.answer;
+        assert_eq!((top, draws, options.frames), (3, 7, 2));
+        assert_eq!((density, options.within.len()), (true, 2));
+        let inference = options.inference;
+        assert_eq!((inference.seed, inference.steps), (Some(u64::MAX), Some(10)));
+        assert_eq!((inference.samples, inference.views), (Some(4), Some(2)));
+        assert_eq!(inference.sampler.map(|sampler| sampler.name()), Some("ddim"));
         assert_eq!(locate_options(None).expect("defaults"), LocateOptions::default());
     }
 
@@ -138,6 +192,9 @@ mod tests {
             ("density=yes", "true or false"),
             ("frames=1", "from noise to answer"),
             ("seed=-1", "a whole number"),
+            ("sampler=euler", "one-pass, ddim, ddpm"),
+            ("guidance=inf", "a number"),
+            ("samples=64&views=2", "at most 64"),
         ] {
             let problem = locate_options(Some(query)).expect_err(query);
             assert!(problem.detail().contains(complaint), "{query}: {}", problem.detail());

@@ -7,6 +7,8 @@ use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use locdiff::locate::ModelFacts;
+use locdiff::{Answer, Inference};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -15,7 +17,7 @@ use crate::engine::{Made, SentImage, Wanted, read_options};
 use crate::options::{Options, locate_options};
 use crate::problem::{BROKEN, NOT_READY, Problem};
 use crate::state::App;
-use crate::wire::{EmbedAnswer, Embedded, LocateAnswer, Located, ModelFacts, Outcome};
+use crate::wire::{EmbedAnswer, Embedded, LocateAnswer, Outcome};
 
 /// A form with images.
 #[derive(ToSchema)]
@@ -36,17 +38,24 @@ pub(crate) struct ImageForm {
         ("model" = Option<String>, Query, description = "Which model; without, the one that takes the picture for its kind", example = "earth-view"),
         ("top" = Option<u64>, Query, minimum = 1, maximum = 100, description = "Candidates at most; 5 if not said"),
         ("within" = Option<Vec<String>>, Query, description = "Where it can only have been: a country, `land`, SOUTH,WEST,NORTH,EAST or LAT,LON,RADIUSkm; if repeated, all must hold", example = json!(["Madagascar"])),
-        ("samples" = Option<u64>, Query, minimum = 0, maximum = 10000, description = "Places to draw from the density"),
-        ("seed" = Option<u64>, Query, minimum = 0, description = "For what is drawn"),
         ("density" = Option<bool>, Query, description = "Whether the whole density is wanted"),
-        ("frames" = Option<u64>, Query, minimum = 0, maximum = 201, description = "Steps of the denoising: 0, or 2 and more"),
+        ("draws" = Option<u64>, Query, minimum = 0, maximum = 10000, description = "Places to draw from the density"),
+        ("frames" = Option<u64>, Query, minimum = 0, maximum = 201, description = "Steps of the denoising of the model that answers: 0, or 2 and more. Models without a diffusion have none"),
+        ("sampler" = Option<String>, Query, description = "How the network is asked: `one-pass`, `ddim` or `ddpm`; this and what follows is the model's own if not said, and rejected if the model does not support it"),
+        ("steps" = Option<u64>, Query, minimum = 1, maximum = 10000, description = "Noise levels that `ddim` visits"),
+        ("samples" = Option<u64>, Query, minimum = 1, maximum = 64, description = "Samples for each view; samples times views is at most 64"),
+        ("guidance" = Option<f64>, Query, minimum = 0, maximum = 20, description = "How strongly the picture counts: 1 is as trained"),
+        ("views" = Option<u64>, Query, minimum = 1, maximum = 64, description = "Views of the picture: 1 is its center, more are random crops"),
+        ("seed" = Option<u64>, Query, minimum = 0, description = "For crops, noise and draws: the same seed gives the same answer"),
+        ("decode" = Option<String>, Query, description = "Which place is taken from the density: `mode`, `mean`, `kl`, `geoscore` or `distance`"),
+        ("kernel_km" = Option<f64>, Query, minimum = 0.1, maximum = 5000, description = "Of the kernel that spreads samples"),
     ),
     request_body(description = "An image, or a form of images", content(
         (Vec<u8> = "application/octet-stream"), (Vec<u8> = "image/jpeg"), (Vec<u8> = "image/png"),
         (ImageForm = "multipart/form-data"),
     )),
     responses(
-        (status = 200, description = "An answer for each image", body = LocateAnswer),
+        (status = 200, description = "An answer for each image", body = serde_json::Value),
         (status = "4XX", description = "Refused: `detail` says why and what to do", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", description = "Starting, stopping, or out of time", body = Problem, content_type = "application/problem+json"),
     ),
@@ -61,12 +70,10 @@ pub(crate) async fn locate(
     let options = locate_options(query.as_deref());
     let made = make(&app, &headers, body, |app| {
         let options = options?;
-        if let Some(name) = &options.model {
-            app.engine()?.model(name)?;
-        }
+        app.engine()?.chosen(&options)?;
         Ok(Wanted::Place(options))
     });
-    let results: Vec<Outcome<Located>> = made
+    let results: Vec<Outcome<Answer>> = made
         .await?
         .into_iter()
         .map(|made| match made {
@@ -89,7 +96,7 @@ pub(crate) async fn locate(
         (ImageForm = "multipart/form-data"),
     )),
     responses(
-        (status = 200, description = "An embedding for each image", body = EmbedAnswer),
+        (status = 200, description = "An embedding for each image", body = serde_json::Value),
         (status = "4XX", description = "Refused: `detail` says why and what to do", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", description = "Starting, stopping, or out of time", body = Problem, content_type = "application/problem+json"),
     ),
@@ -166,11 +173,15 @@ async fn make(
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ModelOffer {
     #[serde(flatten)]
+    #[schema(value_type = serde_json::Value)]
     facts: ModelFacts,
+    /// How it answers if nobody says how.
+    #[schema(value_type = serde_json::Value)]
+    inference: Inference,
     /// Whether it is asked first if nobody names one.
     default: bool,
-    /// Whether its denoising can be watched.
-    denoising: bool,
+    /// Whether its denoising can be watched: `frames` of /v1/locate.
+    frames: bool,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -191,9 +202,10 @@ pub(crate) struct ModelsAnswer {
 pub(crate) async fn models(State(app): State<App>) -> Result<Json<ModelsAnswer>, Problem> {
     let models = app.engine()?.models().iter().enumerate();
     let offer = |(index, model): (usize, &locdiff::Geolocator)| ModelOffer {
-        facts: ModelFacts::of(model.identity(), None),
+        facts: ModelFacts::new(model.identity(), None),
+        inference: *model.inference(),
         default: index == 0,
-        denoising: model.can_denoise(),
+        frames: model.can_denoise(),
     };
     Ok(Json(ModelsAnswer { models: models.map(offer).collect() }))
 }

@@ -1,6 +1,7 @@
 //! How a server is to behave. Every number has a default that suits one machine.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -15,6 +16,10 @@ pub struct Settings {
     pub port: u16,
     /// Models that it offers, the one to ask first at the front. None: all that are installed.
     pub models: Vec<String>,
+    /// Where models compute: cpu, cuda:N, wgpu or metal, as far as this program was built for them.
+    pub device: String,
+    /// The image encoder of models that were trained as diffusions, if it is not the installed one: a path.
+    pub encoder: Option<PathBuf>,
     /// Images that are computed together at most.
     pub max_batch: usize,
     /// How long a batch waits for images that are being received just now.
@@ -58,6 +63,8 @@ impl Default for Settings {
             host: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: 8417,
             models: Vec::new(),
+            device: "cpu".to_owned(),
+            encoder: None,
             max_batch: 4,
             batch_delay_ms: 2,
             workers: 2,

@@ -3,6 +3,7 @@
 mod basins;
 mod circle;
 mod decisions;
+mod moments;
 mod nodes;
 mod patch;
 mod radii;

@@ -192,6 +192,21 @@ impl Checkpoints {
         }
     }
 
+    /// The checkpoint of a step; if there is none, the error names those that there are.
+    pub fn at<M: Module, P: DeserializeOwned>(
+        &self,
+        step: u64,
+        template: &M,
+    ) -> Result<Checkpoint<M, P>, InvalidCheckpoint> {
+        let steps = self.steps();
+        if !steps.contains(&step) {
+            let known: Vec<String> = steps.iter().map(u64::to_string).collect();
+            let reason = format!("there is none of step {step}, only of {}", known.join(", "));
+            return Err(invalid(&self.directory, reason));
+        }
+        self.read(step, template)
+    }
+
     fn read<M: Module, P: DeserializeOwned>(
         &self,
         step: u64,

@@ -8,7 +8,11 @@ use crate::AdamConfig;
 use locdiff::diffusion::{
     DenoiserConfig, DiffusionConfig, Objective, Quadrature, Schedule, ScheduleConfig,
 };
+use locdiff::{Inference, InferenceOptions};
 use serde::{Deserialize, Serialize};
+
+/// With a smaller share of rows at the highest noise level, one pass is not what a model is good at.
+const LITTLE_AT_FULL_NOISE: f64 = 0.05;
 
 /// A training run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,6 +35,9 @@ pub struct TrainingConfig {
     /// When the run is saved.
     #[serde(default)]
     pub checkpoint: CheckpointConfig,
+    /// How the model answers, where that is not what suits its training.
+    #[serde(default)]
+    pub inference: InferenceOptions,
 }
 
 /// The network but for the length of its condition, which the data know.
@@ -57,6 +64,9 @@ pub struct NetworkConfig {
     /// ω of the sines.
     #[serde(default = "five")]
     pub frequency: f64,
+    /// Whether embeddings are centered and scaled by the mean and deviation of the training rows.
+    #[serde(default)]
+    pub standardize: bool,
 }
 
 fn two() -> usize {
@@ -323,7 +333,23 @@ impl TrainingConfig {
             value: format!("{:?}", self.schedule),
             problem: error.to_string(),
         })?;
-        Ok(())
+        let inference = self.inference();
+        inference.check().map_err(|error| InvalidConfig::Value {
+            name: "inference",
+            value: format!("{:?}", self.inference),
+            problem: error.to_string(),
+        })
+    }
+
+    /// How the model answers: in one pass if training was at the highest noise level often enough, else as the
+    /// paper does; with what the configuration says instead.
+    pub fn inference(&self) -> Inference {
+        let base = if self.objective.share_at_full_noise < LITTLE_AT_FULL_NOISE {
+            Inference::PAPER
+        } else {
+            Inference::default()
+        };
+        base.with(&self.inference)
     }
 
     /// The model that it trains on embeddings of some width.

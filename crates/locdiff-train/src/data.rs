@@ -27,4 +27,4 @@ pub use error::DataError;
 pub use layout::{Layout, Numbers};
 pub use shard_writer::{ShardWriter, WriteOptions, Written};
 pub use split::{Part, Split};
-pub use stream::{Batch, Ids, Position, Stream, StreamOptions, Tally};
+pub use stream::{Batch, Ids, Position, StoredViews, Stream, StreamOptions, Tally};

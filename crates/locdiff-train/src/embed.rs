@@ -14,7 +14,6 @@
 mod encoding;
 mod error;
 mod folder;
-mod image_encoder;
 mod input;
 mod item;
 mod journal;
@@ -31,7 +30,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use locdiff::photo::{Preprocessing, ReadOptions, Views};
+use locdiff::encoders::Embedder;
+use locdiff::photo::{Crops, ReadOptions};
 use serde::Serialize;
 use serde_json::json;
 
@@ -46,27 +46,14 @@ use output::Output;
 use pipeline::Preparation;
 use record::{Progress, SHARE, Settings};
 
-/// What embeds prepared pixels.
-pub trait Embedder: Sync {
-    /// Names the encoder and its weights; goes into [`Layout::encoder`].
-    fn identity(&self) -> &str;
-    /// Numbers per embedding.
-    fn width(&self) -> usize;
-    /// What is done to pictures beforehand.
-    fn preprocessing(&self) -> &Preprocessing;
-    /// From pictures side by side, each `preprocessing().len()` numbers, to embeddings side by
-    /// side. It may use all threads of rayon.
-    fn embed(&self, pixels: Vec<f32>) -> Vec<f32>;
-}
-
 /// How images are embedded.
 #[derive(Debug, Clone)]
 pub struct EmbedOptions {
     /// The directory for shards. If there are some already, and were made with the same
     /// settings, it is gone on with.
     pub out: PathBuf,
-    /// Which views of each image.
-    pub views: Views,
+    /// Which crops of each image.
+    pub views: Crops,
     /// Pictures that are encoded at a time; each view is one.
     pub batch: usize,
     /// Rows after which the next shard begins. `None`: as many as make 400 MB at width 768.
@@ -86,7 +73,7 @@ impl EmbedOptions {
     pub fn new(out: impl Into<PathBuf>) -> EmbedOptions {
         EmbedOptions {
             out: out.into(),
-            views: Views::Single,
+            views: Crops::Single,
             batch: 32,
             rows_per_shard: None,
             decode_threads: std::thread::available_parallelism().map_or(1, usize::from),
@@ -106,7 +93,7 @@ impl EmbedOptions {
     /// What decides about the rows. The batch may change: it concerns only the last digits.
     fn settings(&self, embedder: &dyn Embedder, input: &Input) -> Result<Settings, EmbedError> {
         let settings = json!({
-            "encoder": embedder.identity(),
+            "encoder": embedder.record().identity,
             "width": embedder.width(),
             "preprocessing": embedder.preprocessing(),
             "views": self.views,
@@ -202,7 +189,7 @@ pub fn embed(
     let began = Instant::now();
     let views = options.views.count();
     let layout = Layout {
-        encoder: embedder.identity().to_owned(),
+        encoder: embedder.record().clone(),
         width: embedder.width(),
         views,
         numbers: Numbers::F16,

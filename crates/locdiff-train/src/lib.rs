@@ -10,10 +10,13 @@ mod checkpoint;
 mod config;
 mod data;
 mod embed;
+mod export;
 mod log;
 mod plan;
 mod run;
+mod run_data;
 mod training;
+mod training_error;
 mod validation;
 
 pub use adam::{Adam, AdamConfig, AdamState};
@@ -25,11 +28,12 @@ pub use config::{
 };
 pub use data::*;
 pub use embed::{
-    EmbedError, EmbedEvent, EmbedOptions, EmbedSummary, Embedder, InvalidShare, Share,
-    SkippedImage, embed,
+    EmbedError, EmbedEvent, EmbedOptions, EmbedSummary, InvalidShare, Share, SkippedImage, embed,
 };
+pub use export::export;
 pub use log::{Log, Record};
 pub use plan::Plan;
-pub use run::{Event, Outcome, RunOptions, Start, TrainingError, train};
+pub use run::{Event, Outcome, RunOptions, Start, train};
 pub use training::{StepReport, Training};
+pub use training_error::TrainingError;
 pub use validation::{HeldOut, Validation};

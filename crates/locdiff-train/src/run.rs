@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! RUN/config.toml    the configuration it was started with
+//!     data.json      what the embeddings are; see `run_data.rs`
 //!     log.jsonl      one line per report
 //!     checkpoints/   see `checkpoint.rs`
 //!     model/         the model directory, once it is done
@@ -13,14 +14,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use burn::tensor::Device;
-use locdiff::diffusion::InvalidSchedule;
-use locdiff::models::InvalidModel;
 
 use crate::checkpoint::{Checkpoint, Checkpoints, InvalidCheckpoint};
-use crate::config::{InvalidConfig, RunConfig, TrainingConfig};
+use crate::config::{RunConfig, TrainingConfig};
 use crate::data::{DataError, Dataset, Ids, Part, Position, Skipped, Split, StreamOptions};
 use crate::log::{Log, Record};
+use crate::run_data::RunData;
 use crate::training::{StepReport, Training};
+use crate::training_error::TrainingError;
 use crate::validation::{HeldOut, Validation};
 
 /// Seconds between two lines of the log.
@@ -85,63 +86,6 @@ pub enum Outcome {
     Stopped(u64),
 }
 
-/// Why a run could not go on.
-#[derive(Debug, thiserror::Error)]
-pub enum TrainingError {
-    /// The configuration.
-    #[error(transparent)]
-    Config(#[from] InvalidConfig),
-    /// The noise levels.
-    #[error(transparent)]
-    Schedule(#[from] InvalidSchedule),
-    /// The data.
-    #[error(transparent)]
-    Data(#[from] DataError),
-    /// A checkpoint.
-    #[error(transparent)]
-    Checkpoint(#[from] InvalidCheckpoint),
-    /// The model at the end.
-    #[error(transparent)]
-    Model(#[from] InvalidModel),
-    /// The run's own files.
-    #[error("cannot write {path}: {source}", path = path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// There is a run already.
-    #[error("{path} holds a run already: resume it with --resume, or choose another directory", path = .0.display())]
-    Exists(PathBuf),
-    /// The configuration of the run that is resumed is another one.
-    #[error("{path} was started with another configuration:\n{difference}", path = path.display())]
-    OtherConfig {
-        /// The run's configuration.
-        path: PathBuf,
-        /// Lines that differ.
-        difference: String,
-    },
-    /// Fewer steps than were taken.
-    #[error("the run has taken {done} steps already, run.steps = {steps}")]
-    Shorter {
-        /// Taken.
-        done: u64,
-        /// Wanted.
-        steps: u64,
-    },
-    /// The numbers ran away.
-    #[error(
-        "the loss is {loss}, or its gradient is not finite, at step {step}: lower optimizer.rate or set optimizer.clip_norm; the last checkpoint is kept"
-    )]
-    Diverged {
-        /// When.
-        step: u64,
-        /// What it was.
-        loss: f64,
-    },
-}
-
 /// Trains. `stop` is asked after each step; `watch` hears of everything.
 pub fn train(
     config: &TrainingConfig,
@@ -155,7 +99,10 @@ pub fn train(
     let directory = &options.directory;
     let checkpoints = Checkpoints::new(directory, config.checkpoint.keep);
     prepare(config, directory, options.start, &checkpoints)?;
-    let mut training = Training::begin(config.clone(), data.layout().width, &options.device)?;
+    let split = Split { share: config.validation.share, seed: config.run.seed };
+    let run_data = RunData::prepare(directory, config, data, split)?;
+    let mut training = Training::begin(config.clone(), data.layout().width, &options.device)?
+        .standardized(run_data.standardization.clone());
     let mut position: Option<Position> = None;
     let mut damaged = Vec::new();
     if let Some((checkpoint, passed_over)) =
@@ -170,7 +117,6 @@ pub fn train(
     watch(Event::Begun { step: training.steps(), rows: data.rows(), damaged: &damaged });
     let mut log = Log::open(&directory.join("log.jsonl"), training.steps())
         .map_err(|source| file_error(directory.join("log.jsonl"), source))?;
-    let split = Split { share: config.validation.share, seed: config.run.seed };
     let held_out = held_out_rows(data, split, config)?;
     let stream_options = StreamOptions {
         batch: config.run.batch,
@@ -200,8 +146,12 @@ pub fn train(
         let last = report.step == config.run.steps;
         let every = config.validation.every_steps;
         let validate = last || every > 0 && report.step.is_multiple_of(every);
-        let validation =
-            if validate { Validation::of(&training.model()?, &held_out) } else { None };
+        let validation = if validate {
+            let model = run_data.model(config, training.model()?, training.steps());
+            Validation::of(&model, &held_out)
+        } else {
+            None
+        };
         if let Some(validation) = &validation {
             watch(Event::Validated(report.step, validation));
         }
@@ -237,8 +187,7 @@ pub fn train(
         }
     }
     let model = directory.join("model");
-    let card = card(config, data, &training);
-    training.model()?.save(&model, &data.layout().encoder, &card)?;
+    run_data.save(config, &training.model()?, training.steps(), &model)?;
     log.plot(&directory.join("training.png"))
         .map_err(|source| file_error(directory.join("training.png"), source))?;
     Ok(Outcome::Finished(model))
@@ -362,19 +311,4 @@ impl Since {
             validation,
         }
     }
-}
-
-fn card(config: &TrainingConfig, data: &Dataset, training: &Training) -> String {
-    let layout = data.layout();
-    format!(
-        "# A LocDiff model\n\n\
-         Trained by `locdiff train` for {} steps of {} rows, on {} rows of embeddings of {} \
-         (width {}).\n\nIts answers are predictions. The configuration:\n\n```toml\n{}```\n",
-        training.steps(),
-        config.run.batch,
-        data.rows(),
-        layout.encoder,
-        layout.width,
-        toml::to_string(config).unwrap_or_default(),
-    )
 }

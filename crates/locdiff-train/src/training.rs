@@ -9,8 +9,8 @@ use std::f64::consts::PI;
 use crate::{Adam, AdamState, moved_towards};
 use burn::module::Module;
 use burn::optim::GradientsParams;
-use burn::tensor::{Device, Tensor, TensorData};
-use locdiff::diffusion::{Denoiser, Diffusion, InvalidSchedule, Loss, encodings};
+use burn::tensor::Device;
+use locdiff::diffusion::{Denoiser, Diffusion, InvalidSchedule, Loss, Standardization, encodings};
 use locdiff_sphere::{Basis, LatLon};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -78,6 +78,11 @@ impl Training {
         })
     }
 
+    /// The same training on embeddings that are centered and scaled first.
+    pub fn standardized(self, standardization: Option<Standardization>) -> Training {
+        Training { diffusion: self.diffusion.standardized(standardization), ..self }
+    }
+
     /// Goes on from where another run stood.
     pub fn restore(
         &mut self,
@@ -117,7 +122,9 @@ impl Training {
     pub fn model(&self) -> Result<Diffusion, InvalidSchedule> {
         let device = self.device.clone().inner();
         let config = self.diffusion.config().clone();
-        Diffusion::with_denoiser(config, self.averaged(), &device)
+        let standardization = self.diffusion.standardization().cloned();
+        let diffusion = Diffusion::with_denoiser(config, self.averaged(), &device)?;
+        Ok(diffusion.standardized(standardization))
     }
 
     /// One step on a batch: true places and their embeddings, row by row.
@@ -134,9 +141,7 @@ impl Training {
         // For dropout, which the backend draws.
         self.device.seed(rng.random());
         let batch = places.len();
-        let width = embeddings.len() / batch;
-        let shape = TensorData::new(embeddings, [batch, width]);
-        let condition = Tensor::<2>::from_data(shape, &self.device);
+        let condition = self.diffusion.condition(embeddings);
         let steps = self.noise_levels(batch, rng);
         let clean = encodings(&self.basis, places, &self.device) * (4.0 * PI).sqrt();
         let noise = self.diffusion.noise(batch, rng);

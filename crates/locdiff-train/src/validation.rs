@@ -1,12 +1,16 @@
-//! What a model is worth on rows that it was not trained on.
+//! What a model is worth on rows that it was not trained on, in the inference that it will use.
 
-use burn::tensor::{Tensor, TensorData};
-use locdiff::diffusion::{Diffusion, Meaning, SampleOptions, coefficients_of};
-use locdiff_sphere::{Decoder, LatLon, PointScores, UNIFORM_NLL_NATS};
+use locdiff::LocationModel;
+use locdiff::locate::Sampler;
+use locdiff::models::DiffusionModel;
+use locdiff_sphere::{LatLon, PointScores, UNIFORM_NLL_NATS};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// Rows per pass.
 const BATCH: usize = 256;
+/// Samplers take hundreds of passes: of such models so many rows are scored at most.
+const SAMPLED_ROWS: usize = 64;
 /// What is mixed into a density before its likelihood is taken: a linear one is zero in
 /// places, and would be infinitely wrong there.
 const UNIFORM_SHARE: f64 = 0.01;
@@ -20,7 +24,7 @@ pub struct HeldOut {
     pub embeddings: Vec<f32>,
 }
 
-/// Scores of one pass.
+/// Scores of a model's own inference.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Validation {
     /// Rows.
@@ -35,34 +39,34 @@ pub struct Validation {
     pub within_2500: f64,
     /// Median distance.
     pub median_km: f64,
-    /// Mean −log density at the truth, with a hundredth of the uniform density mixed in; none
-    /// if the objective gives no probabilities.
+    /// Mean −log density at the truth, with a hundredth of the uniform density mixed in.
     pub nll: Option<f64>,
 }
 
 impl Validation {
     /// Scores a model; `None` without rows.
-    pub fn of(model: &Diffusion, held_out: &HeldOut) -> Option<Validation> {
-        let decoder = Decoder::new(model.config().denoiser.max_degree);
-        let width = model.config().denoiser.condition_size;
-        let mut answers = Vec::new();
-        let mut nll = 0.0;
-        let has_density = model.config().objective.meaning() != Meaning::ModeOnly;
-        let batches = held_out.places.chunks(BATCH).zip(held_out.embeddings.chunks(BATCH * width));
+    pub fn of(model: &DiffusionModel, held_out: &HeldOut) -> Option<Validation> {
+        let inference = model.inference();
+        let width = model.diffusion().config().denoiser.condition_size;
+        let most = if inference.sampler == Sampler::OnePass { usize::MAX } else { SAMPLED_ROWS };
+        let places = &held_out.places[..held_out.places.len().min(most)];
+        let batches = places.chunks(BATCH).zip(held_out.embeddings.chunks(BATCH * width));
+        let mut scored: Vec<(LatLon, f64)> = Vec::new();
         for (places, embeddings) in batches {
-            let shape = TensorData::new(embeddings.to_vec(), [places.len(), width]);
-            let condition = Tensor::<2>::from_data(shape, model.device());
-            let output =
-                model.sample(Some(condition), places.len(), SampleOptions::default(), |_| ());
-            answers.extend(coefficients_of(&output).iter().map(|e| decoder.mode(e).place));
-            for (density, place) in model.densities(&output).into_iter().flatten().zip(places) {
+            let embeddings = &embeddings[..places.len() * width];
+            let densities = model.locate_embeddings(embeddings, 1, &inference)?;
+            let score = |(density, place): (&locdiff_sphere::Density, &LatLon)| {
+                let answer = inference.decode.place(&density.survey());
                 let density = density.log_density(*place).exp();
                 let uniform = (-UNIFORM_NLL_NATS).exp();
-                nll -= ((1.0 - UNIFORM_SHARE) * density + UNIFORM_SHARE * uniform).ln();
-            }
+                let nll = -((1.0 - UNIFORM_SHARE) * density + UNIFORM_SHARE * uniform).ln();
+                (answer, nll)
+            };
+            scored.par_extend(densities.par_iter().zip(places).map(score));
         }
-        let nll = has_density.then(|| nll / answers.len() as f64);
-        Validation::of_answers(&answers, &held_out.places, nll)
+        let answers: Vec<LatLon> = scored.iter().map(|(answer, _)| *answer).collect();
+        let nll = scored.iter().map(|(_, nll)| nll).sum::<f64>() / scored.len() as f64;
+        Validation::of_answers(&answers, places, Some(nll))
     }
 
     /// Scores answers; `None` without any.

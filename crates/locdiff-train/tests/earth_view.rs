@@ -1,11 +1,9 @@
 //! earth-view's network can be trained.
 
-#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
-
 use burn::optim::GradientsParams;
 use burn::tensor::Device;
 use locdiff::diffusion::{Loss, Objective, Quadrature};
-use locdiff::models::earth_view::{ViewEncoderConfig, ViewModelConfig};
+use locdiff::models::earth_view::{ViewEncoderConfig, ViewNetworkConfig};
 use locdiff_sphere::LatLon;
 use locdiff_train::{Adam, AdamConfig};
 use rand::SeedableRng;
@@ -17,7 +15,7 @@ fn the_network_learns() {
     device.seed(3);
     let encoder =
         ViewEncoderConfig { side: 16, widths: vec![8, 12], blocks: vec![1, 1], embedding: 16 };
-    let mut model = ViewModelConfig { encoder, hidden: 24, max_degree: 5 }.init(&device);
+    let mut model = ViewNetworkConfig { encoder, hidden: 24, max_degree: 5 }.init(&device);
     let loss = Loss::new(Objective::Likelihood, Quadrature::Transform(0), 5, &device);
     let pixels: Vec<u8> = (0..6 * 3 * 256_u32).map(|k| (k * k / 37 % 256) as u8).collect();
     let places: Vec<LatLon> =

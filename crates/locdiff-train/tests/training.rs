@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use burn::tensor::Device;
+use locdiff::encoders::EncoderRecord;
 use locdiff_sphere::{LatLon, UnitVector, uniform_place};
 use locdiff_train::{
     Checkpoints, Dataset, Event, Layout, Numbers, OnBadShard, Outcome, Plan, RunOptions,
@@ -18,7 +19,12 @@ use rand_chacha::ChaCha8Rng;
 
 /// Embeddings that say where the place is: its unit vector, some products and a little noise.
 fn write_data(directory: &Path, rows: usize) -> Dataset {
-    let layout = Layout { encoder: "test".into(), width: 8, views: 1, numbers: Numbers::F32 };
+    let layout = Layout {
+        encoder: EncoderRecord::of_identity("test"),
+        width: 8,
+        views: 1,
+        numbers: Numbers::F32,
+    };
     let mut writer = ShardWriter::create(directory, layout, Default::default()).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     for number in 0..rows {

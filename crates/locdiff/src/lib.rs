@@ -29,7 +29,8 @@ pub mod tensors;
 
 pub use geography::Constraint;
 pub use locate::{
-    Candidate, Estimate, Geolocator, LocationModel, ModelIdentity, NotItsKind, Summary,
+    Answer, Candidate, Estimate, Geolocator, Inference, InferenceOptions, LocationModel,
+    ModelIdentity, NotItsKind, Summary,
 };
 pub use models::{CannotOpen, ModelHome, OpenOptions};
 pub use photo::Photo;

@@ -313,7 +313,8 @@ fn sampling_is_reproducible_and_can_be_watched() {
     let condition = tensor(random_coefficients(2, 6, 1.0, 1), [2, 6], &device);
     let sample = |seed, guidance| {
         let mut seen = Vec::new();
-        let options = SampleOptions { method: Method::Ddim(10), seed, guidance };
+        let options =
+            SampleOptions { method: Method::Ddim(10), seed, guidance, ..SampleOptions::default() };
         let output = diffusion.sample(Some(condition.clone()), 2, options, |step| {
             assert_eq!(step.latent.dims(), [2, 36]);
             assert_eq!(step.output.dims(), [2, 36]);
@@ -329,7 +330,7 @@ fn sampling_is_reproducible_and_can_be_watched() {
     assert_ne!(first, sample(2, 1.0).0);
     assert_ne!(first, sample(1, 2.0).0);
     // Guidance 0 is the unconditional model.
-    let options = SampleOptions { method: Method::Ddim(10), seed: 1, guidance: 1.0 };
+    let options = SampleOptions { method: Method::Ddim(10), seed: 1, ..SampleOptions::default() };
     let none = numbers(&diffusion.sample(None, 2, options, |_| ()));
     let ignored = sample(1, 0.0).0;
     assert!(none.iter().zip(ignored).all(|(a, b)| (a - b).abs() < 1e-4));
@@ -358,54 +359,45 @@ fn what_an_output_means_follows_from_the_objective() {
     }
 }
 
+/// What is not trained is not visited, whatever a model was trained for.
 #[test]
-fn a_model_on_disk_is_the_same_model() {
+fn samplers_visit_trained_noise_levels_only() {
     let device = Device::flex();
-    device.seed(3);
-    let directory = std::env::temp_dir().join(format!("locdiff-model-{}", std::process::id()));
-    let config = config(Objective::Likelihood, 5, 50);
-    let diffusion = Diffusion::init(config.clone(), &device).unwrap();
-    diffusion.save(&directory, "test", "# A model of a test\n").unwrap();
-    let opened = Diffusion::open(&directory, &device).unwrap();
-    assert_eq!(opened.config(), &config);
-    let sample =
-        |model: &Diffusion| numbers(&model.sample(None, 3, SampleOptions::default(), |_| ()));
-    assert_eq!(sample(&diffusion), sample(&opened));
-    // Both sides of a mismatch.
-    let file = directory.join("config.json");
-    let text = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, text.replace("\"max_degree\": 5", "\"max_degree\": 6")).unwrap();
-    let error = Diffusion::open(&directory, &device).unwrap_err().to_string();
-    assert!(error.contains("36") && error.contains("49"), "{error}");
-    std::fs::write(&file, text.replace("\"version\": 1", "\"version\": 9")).unwrap();
-    let error = Diffusion::open(&directory, &device).unwrap_err().to_string();
-    assert!(error.contains("version 9") && error.contains("version 1"), "{error}");
-    std::fs::remove_dir_all(directory).unwrap();
-}
-
-#[test]
-fn views_of_one_picture_are_mixed_or_averaged_on_the_sphere() {
-    let device = Device::flex();
-    device.seed(4);
-    let diffusion = Diffusion::init(config(Objective::Likelihood, 5, 50), &device).unwrap();
-    let views = tensor(random_coefficients(3, 6, 30.0, 1), [3, 6], &device);
-    let options = SampleOptions { method: Method::Ddim(5), ..SampleOptions::default() };
-    let output = diffusion.sample(Some(views.clone()), 3, options, |_| ());
-    let parts = diffusion.densities(&output).unwrap();
-    let mixture = diffusion.density_of_views(views.clone(), options).unwrap().unwrap();
-    let mut rng = ChaCha8Rng::seed_from_u64(5);
-    for _ in 0..20 {
-        let place = uniform_place(&mut rng);
-        let mean = parts.iter().map(|part| part.log_density(place).exp()).sum::<f64>() / 3.0;
-        assert!((mixture.log_density(place).exp() / mean - 1.0).abs() < 1e-6);
+    let objectives = [
+        Objective::ReverseKl,
+        Objective::Likelihood,
+        Objective::Cosine,
+        Objective::L1,
+        Objective::L2,
+    ];
+    let quadratures =
+        [Quadrature::Anchors(256), Quadrature::Transform(0), Quadrature::Transform(24)];
+    for objective in objectives {
+        for kind in [ScheduleKind::Linear, ScheduleKind::Cosine, ScheduleKind::Shifted] {
+            for quadrature in quadratures {
+                let schedule = ScheduleConfig { kind, steps: 200 };
+                let config = DiffusionConfig { schedule, quadrature, ..config(objective, 9, 200) };
+                let diffusion = Diffusion::init(config, &device).unwrap();
+                let trained = diffusion.trained_levels();
+                for method in [
+                    Method::OnePass,
+                    Method::Ddpm,
+                    Method::Ddim(2),
+                    Method::Ddim(20),
+                    Method::Ddim(500),
+                ] {
+                    let levels = diffusion.levels(method);
+                    let what = format!("{objective:?} {kind:?} {quadrature:?} {method:?}");
+                    assert!(levels.iter().all(|level| trained.contains(level)), "{what}");
+                    // From pure noise down, to where training begins.
+                    assert_eq!(levels[0], 200, "{what}");
+                    assert!(levels.windows(2).all(|pair| pair[1] < pair[0]), "{what}");
+                    if method != Method::OnePass {
+                        assert_eq!(levels.last(), Some(trained.start()), "{what}");
+                    }
+                }
+                assert_eq!(diffusion.levels(Method::Ddpm).len(), trained.count());
+            }
+        }
     }
-    let decoder = Decoder::new(5);
-    let modes: Vec<LatLon> =
-        coefficients_of(&output).iter().map(|e| decoder.mode(e).place).collect();
-    let mean = diffusion.mean_place_of_views(views.clone(), options).unwrap();
-    assert_eq!(Some(mean), locdiff_sphere::mean_place(&modes));
-    // Nothing to mix without probabilities.
-    let diffusion = Diffusion::init(config(Objective::L2, 5, 50), &device).unwrap();
-    assert!(diffusion.density_of_views(views.clone(), options).is_none());
-    assert!(diffusion.mean_place_of_views(views, options).is_some());
 }

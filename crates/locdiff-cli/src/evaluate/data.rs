@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::Args;
 use locdiff_evaluate::{BENCHMARKS, Benchmark, Completeness, make_manifest, manifest_path};
 
-use crate::predict::{NONSENSE, refused};
 use crate::whole_file;
+use crate::{NONSENSE, refused};
 
 /// Missing files that are named one by one.
 const SHOWN: usize = 10;

@@ -10,16 +10,17 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use locdiff::CannotOpen;
-use locdiff::tensors::device_by_name;
+use locdiff::models::EncoderSource;
 use locdiff_evaluate::{
-    Evaluation, EvaluationOptions, NamedPlaces, Pairs, PlaceTable, Role, Units, ask_model,
-    manifest_path, pair, read_manifest, report_html, report_json, report_markdown, report_text,
+    AnswerProgress, Evaluation, EvaluationOptions, NamedPlaces, Pairs, PlaceTable, Role, Units,
+    ask_model, ask_model_embeddings, is_embeddings, manifest_path, pair, read_manifest,
+    report_html, report_json, report_markdown, report_text,
 };
+use locdiff_train::{Dataset, OnBadShard};
 
-use crate::predict::{NO_MODEL, NONSENSE, open_model, refused};
+use crate::asking::{InferenceArguments, OpeningArguments, open};
 use crate::progress::Progress;
-use crate::{memory, whole_file};
+use crate::{NONSENSE, memory, refused, whole_file};
 use options::Options;
 
 #[derive(Args)]
@@ -48,12 +49,16 @@ struct Scoring {
     /// A table of the true places. Not needed if the table of answers holds them too
     #[arg(long, value_name = "FILE", requires = "predictions")]
     truth: Option<PathBuf>,
-    /// One of our models: earth-view, geoclip or geoclip-even
+    /// One of our models: earth-view, geoclip, geoclip-even, or the directory of a model such as runs/first/model
     #[arg(short, long, value_name = "NAME", requires = "data")]
     model: Option<String>,
-    /// A manifest (image, latitude, longitude), or a folder with a manifest.csv
+    /// A manifest (image, latitude, longitude), a folder with a manifest.csv, or a folder of embeddings that `locdiff embed`
+    /// wrote with the model's encoder
     #[arg(long, value_name = "PATH", requires = "model")]
     data: Option<PathBuf>,
+    /// Of embeddings, score at most so many rows
+    #[arg(long, value_name = "N", requires = "data")]
+    rows: Option<usize>,
     /// A table of another model's answers to the same images, for a paired comparison
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
@@ -78,12 +83,10 @@ struct Scoring {
     /// Also the answers, as a table that --predictions and --against read
     #[arg(long, value_name = "FILE")]
     write_predictions: Option<PathBuf>,
-    /// Ten views of each picture instead of one, for models that can
-    #[arg(long, requires = "model")]
-    ten_crop: bool,
-    /// Where to compute: cpu, cuda:N, wgpu or metal, as far as this program was built for them
-    #[arg(long, default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    opening: OpeningArguments,
+    #[command(flatten)]
+    inference: InferenceArguments,
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
@@ -185,37 +188,45 @@ fn asked_model(
     arguments: &Scoring,
 ) -> anyhow::Result<Result<Subject, ExitCode>> {
     memory::keep_for_a_while();
-    let device = match device_by_name(&arguments.device) {
-        Ok(device) => device,
-        Err(error) => return Ok(Err(refused(&error.to_string(), NONSENSE))),
-    };
-    let path = manifest_path(data);
-    let truth = read_manifest(&path)?;
-    let model = match open_model(name, &device, arguments.ten_crop) {
+    let embeddings = is_embeddings(data);
+    let opened = arguments.opening.options().and_then(|mut options| {
+        if embeddings {
+            options.encoder = EncoderSource::NotNeeded;
+        }
+        open(name, &options, &arguments.inference)
+    });
+    let model = match opened {
         Ok(model) => model,
-        Err(error @ CannotOpen::Unknown(_)) => {
-            return Ok(Err(refused(&error.to_string(), NONSENSE)));
-        }
-        Err(error @ CannotOpen::Missing { .. }) => {
-            return Ok(Err(refused(&error.to_string(), NO_MODEL)));
-        }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Ok(Err(refused(&error.to_string(), error.code()))),
     };
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let mut progress = Progress::new("images", Some(truth.rows.len() as u64));
-    let missing = arguments.options.missing();
-    let pairs = ask_model(&model, &truth, folder, missing, &mut |event| {
+    let mut progress = Progress::new("images", None);
+    let mut watch = |event: &AnswerProgress| {
+        progress.of(event.total as u64);
         progress.add(1);
         if let Some((image, reason)) = &event.without_answer {
             // Nobody may be listening there.
             let _ = writeln!(stderr(), "locdiff: {image}: {reason}");
         }
-    })?;
+    };
+    let (truth, pairs, path) = if embeddings {
+        let set = Dataset::open(&data.display().to_string(), OnBadShard::Fail)?;
+        let pairs = ask_model_embeddings(&model, &set, arguments.rows, &mut watch)?;
+        (pairs.truth_table(), pairs, data.to_owned())
+    } else {
+        let path = manifest_path(data);
+        let truth = read_manifest(&path)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let missing = arguments.options.missing();
+        let pairs = ask_model(&model, &truth, folder, missing, &mut watch)?;
+        (truth, pairs, path)
+    };
     let identity = model.identity();
     let mut notes = vec![format!("{}, version {}", identity.description, identity.version)];
     if !identity.calibrated {
         notes.push("its densities are scores: the model is not calibrated".to_owned());
     }
+    notes.push(format!("inference: {}", serde_json::to_string(model.inference())?));
+    notes.extend(model.warnings().iter().map(|warning| format!("warning: {warning}")));
     Ok(Ok(Subject { model: identity.name.clone(), data: stem(&path), truth, pairs, notes }))
 }
 

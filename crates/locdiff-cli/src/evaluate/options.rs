@@ -35,7 +35,7 @@ pub(super) struct Options {
     confidence: f64,
     /// Of the resampling: the same seed gives the same intervals
     #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    resampling_seed: u64,
     /// Neighbours of density and coverage
     #[arg(long, value_name = "K", default_value_t = locdiff_sphere::MANIFOLD_NEIGHBOURS, value_parser = parse_count)]
     neighbours: usize,
@@ -136,7 +136,7 @@ impl Options {
         EvaluationOptions {
             rules,
             resampling: (self.resamples > 0).then_some(resampling),
-            seed: self.seed,
+            seed: self.resampling_seed,
             neighbours: self.neighbours,
             training: None,
         }

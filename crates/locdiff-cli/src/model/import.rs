@@ -8,13 +8,16 @@ use anyhow::{Context, bail, ensure};
 use burn::tensor::Device;
 use clap::{Args, Subcommand};
 use locdiff::ModelHome;
-use locdiff::encoders::ImageEncoder;
+use locdiff::encoders::{Embedder, ImageEncoder};
 use locdiff::models::geoclip::{Existing, GeoClip, GeoClipError};
 use locdiff::models::{record_published_geoclip, test_encoder};
 use serde::Serialize;
 use serde_json::json;
 
 use super::SELF_TEST;
+
+/// Names of models.
+const RESERVED: [&str; 3] = ["earth-view", "geoclip", "geoclip-even"];
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -120,7 +123,10 @@ fn import_encoder(arguments: &EncoderArguments) -> anyhow::Result<()> {
     let EncoderArguments { name, directory: from, force, json } = arguments;
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     ensure!(
-        name.chars().all(plain) && !name.is_empty() && !name.starts_with('.') && name != "geoclip",
+        name.chars().all(plain)
+            && !name.is_empty()
+            && !name.starts_with('.')
+            && !RESERVED.contains(&name.as_str()),
         "`{name}` can't be an encoder's name: letters, digits and hyphens make one"
     );
     ensure!(from.is_dir(), "{} is not a directory", from.display());
@@ -167,7 +173,7 @@ fn import_encoder(arguments: &EncoderArguments) -> anyhow::Result<()> {
         let imported = json!({
             "encoder": name,
             "directory": to.display().to_string(),
-            "identity": encoder.identity(),
+            "identity": encoder.record().identity,
             "embedding_width": encoder.width(),
             "files": copied,
         });

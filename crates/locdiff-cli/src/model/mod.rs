@@ -1,10 +1,13 @@
 //! `locdiff model`: models on this machine.
 
+mod directories;
+mod export;
 #[cfg(feature = "hub")]
 mod fetch;
 mod import;
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use clap::Subcommand;
 use locdiff::ModelHome;
@@ -21,17 +24,33 @@ pub(crate) enum Command {
     /// sets at s3:// addresses.
     #[cfg(feature = "hub")]
     Fetch(fetch::Arguments),
+    /// Make a model directory from a checkpoint of `locdiff train`.
+    Export(export::Arguments),
+    /// Models that are installed, and the one inside the program.
+    List(directories::ListArguments),
+    /// What a model is: its encoder, its inference, its training.
+    Show(directories::ShowArguments),
+    /// Read every file of a model, and name what is damaged.
+    Verify(directories::ShowArguments),
+    /// Remove an installed model.
+    Remove(directories::RemoveArguments),
     /// Install files that are already on this machine.
     #[command(subcommand)]
     Import(import::Command),
 }
 
-pub(crate) fn run(command: Command) -> anyhow::Result<()> {
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         #[cfg(feature = "hub")]
-        Command::Fetch(arguments) => fetch::run(arguments),
-        Command::Import(command) => import::run(command),
+        Command::Fetch(arguments) => fetch::run(arguments)?,
+        Command::Export(arguments) => export::run(&arguments)?,
+        Command::List(arguments) => directories::list(&arguments)?,
+        Command::Show(arguments) => directories::show(&arguments)?,
+        Command::Verify(arguments) => return directories::verify(&arguments),
+        Command::Remove(arguments) => directories::remove(&arguments)?,
+        Command::Import(command) => import::run(command)?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Where the numbers are kept that an encoder must give: beside it, or, if it is in the hub's cache, in

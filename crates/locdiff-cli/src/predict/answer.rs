@@ -4,14 +4,23 @@ use std::fs::File;
 use std::io::{Read, stdin};
 use std::path::PathBuf;
 
+use locdiff::locate::{AnswerOptions, ChosenBecause, ImageFacts};
 use locdiff::photo::{PhotoError, ReadOptions, gps_of};
-use locdiff::{Estimate, Photo, Summary};
-use locdiff_sphere::{Density, LatLon};
+use locdiff::{Answer, Estimate, Photo};
+use locdiff_sphere::LatLon;
 
 /// A picture to be located.
 pub(super) enum Picture {
     Path(PathBuf, String),
     Stdin,
+}
+
+/// A picture that was read.
+pub(super) struct ReadPicture {
+    pub(super) photo: Photo,
+    pub(super) facts: ImageFacts,
+    /// Where the camera says it was.
+    pub(super) gps: Option<LatLon>,
 }
 
 impl Picture {
@@ -28,8 +37,8 @@ impl Picture {
         }
     }
 
-    /// Its pixels, and where the camera says it was.
-    pub(super) fn read(&self) -> Result<(Photo, Option<LatLon>), PhotoError> {
+    /// Its pixels, and what its bytes tell.
+    pub(super) fn read(&self) -> Result<ReadPicture, PhotoError> {
         let options = ReadOptions::default();
         let limit = options.max_bytes.saturating_add(1);
         let mut bytes = Vec::new();
@@ -46,7 +55,8 @@ impl Picture {
         read.map_err(|source| PhotoError::Unreadable { path, source })?;
         let photo = Photo::decode(&bytes, &options)?;
         let gps = gps_of(&bytes).and_then(|(lat, lon)| LatLon::new(lat, lon).ok());
-        Ok((photo, gps))
+        let facts = ImageFacts::of_bytes(Some(self.name().to_owned()), &bytes).with_size(&photo);
+        Ok(ReadPicture { photo, facts, gps })
     }
 }
 
@@ -58,67 +68,39 @@ pub(super) struct Failure {
     pub(super) no_model: bool,
 }
 
-/// What one model says of one picture.
-pub(super) struct Answer<'a> {
+/// What one model makes of one picture: the record, and the estimate that maps and regions are drawn from.
+pub(super) struct Answered<'a> {
     pub(super) name: &'a str,
     pub(super) estimate: Estimate,
-    pub(super) summary: Summary,
+    pub(super) record: Answer,
     /// Where the camera says it was.
     pub(super) gps: Option<LatLon>,
-    /// Why this model was asked.
-    pub(super) because: &'static str,
-    /// The best rows of a model that chooses among places.
-    pub(super) rows: Vec<Row>,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> Answered<'a> {
     pub(super) fn new(
         name: &'a str,
         estimate: Estimate,
-        gps: Option<LatLon>,
-        top: usize,
-        because: &'static str,
-    ) -> Answer<'a> {
-        let summary = estimate.summary(top);
-        let rows = best_rows(estimate.density(), top);
-        Answer { name, summary, gps, because, rows, estimate }
+        because: ChosenBecause,
+        read: &ReadPicture,
+        options: &AnswerOptions,
+    ) -> Answered<'a> {
+        let record = Answer::new(read.facts.clone(), &estimate, because, read.gps, options);
+        Answered { name, estimate, record, gps: read.gps }
     }
 
-    /// How far the best candidate is from where the camera says it was.
-    pub(super) fn distance_km(&self) -> Option<f64> {
-        self.gps.map(|gps| gps.distance_km(self.summary.best().place))
+    /// The answer's place.
+    pub(super) fn place(&self) -> LatLon {
+        let place = &self.record.place;
+        LatLon::new(place.latitude, place.longitude).expect("a place of an answer")
     }
 
-    /// What the numbers may be called.
-    pub(super) fn measure(&self) -> &'static str {
-        if self.estimate.model().calibrated { "probability" } else { "score" }
+    /// The candidates' places.
+    pub(super) fn places(&self) -> impl Iterator<Item = (LatLon, f64)> {
+        self.record.candidates.iter().map(|candidate| {
+            let place = &candidate.place;
+            let place = LatLon::new(place.latitude, place.longitude).expect("a place");
+            (place, candidate.mass)
+        })
     }
-}
-
-/// The best rows of a model that chooses among places, as its authors list them: distinct places, by the
-/// score of one row.
-fn best_rows(density: &Density, count: usize) -> Vec<Row> {
-    let Density::PointMasses(spread) = density else { return Vec::new() };
-    let points = spread.points();
-    let pairs = points.places().iter().copied().zip(points.weights());
-    let mut rows: Vec<Row> = pairs.map(|(place, score)| Row { place, score, times: 1 }).collect();
-    let coordinates = |row: &Row| (row.place.latitude(), row.place.longitude());
-    rows.sort_by(|a, b| coordinates(a).partial_cmp(&coordinates(b)).expect("places are numbers"));
-    rows.dedup_by(|next, row| {
-        let same = next.place == row.place;
-        row.times += usize::from(same);
-        same
-    });
-    rows.sort_by(|a, b| b.score.total_cmp(&a.score));
-    rows.truncate(count);
-    rows
-}
-
-/// A place of the model's list.
-pub(super) struct Row {
-    pub(super) place: LatLon,
-    /// Softmax over all rows.
-    pub(super) score: f64,
-    /// How often it stands in the list.
-    pub(super) times: usize,
 }

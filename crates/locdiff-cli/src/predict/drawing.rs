@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use locdiff_map::{LineStyle, Map, Marker, Projection, Symbol, Theme};
 
-use super::answer::{Answer, Picture};
+use super::answer::{Answered, Picture};
 use super::{Arguments, is_folder};
 use crate::outlines::outline;
 use crate::whole_file::write_file;
@@ -49,14 +49,18 @@ fn ending(path: &Path) -> Option<&str> {
     path.extension().and_then(OsStr::to_str).filter(|ending| ["png", "svg"].contains(ending))
 }
 
-pub(super) fn draw(answer: &Answer<'_>, plot: &Path, arguments: &Arguments) -> anyhow::Result<()> {
+pub(super) fn draw(
+    answer: &Answered<'_>,
+    plot: &Path,
+    arguments: &Arguments,
+) -> anyhow::Result<()> {
     let path = if is_folder(plot) {
         std::fs::create_dir_all(plot)
             .with_context(|| format!("cannot make the folder {}", plot.display()))?;
         unused(plot, answer)
     } else if arguments.model.len() > 1 {
         let stem = plot.file_stem().unwrap_or_default().to_string_lossy();
-        let name = &answer.estimate.model().name;
+        let name = file_name(&answer.record.model.name);
         plot.with_file_name(format!("{stem}-{name}.{}", ending(plot).unwrap_or("png")))
     } else {
         plot.to_owned()
@@ -68,20 +72,24 @@ pub(super) fn draw(answer: &Answer<'_>, plot: &Path, arguments: &Arguments) -> a
 }
 
 /// A name in a folder that no picture has had so far: two folders may hold an IMG_0001.jpg each.
-fn unused(folder: &Path, answer: &Answer<'_>) -> PathBuf {
+fn unused(folder: &Path, answer: &Answered<'_>) -> PathBuf {
     let stem = Path::new(answer.name).file_stem().unwrap_or_default().to_string_lossy();
-    let stem = format!("{stem}-{}", answer.estimate.model().name);
+    let stem = format!("{stem}-{}", file_name(&answer.record.model.name));
     let numbered = (2..).map(|number| format!("{stem}-{number}.png"));
     let mut names = [format!("{stem}.png")].into_iter().chain(numbered).map(|n| folder.join(n));
     names.find(|path| !path.exists()).unwrap_or_else(|| folder.join("map.png"))
 }
 
-fn map<'a>(answer: &'a Answer<'_>, view: Option<View>) -> anyhow::Result<Map<'a>> {
-    let (summary, model) = (&answer.summary, answer.estimate.model());
-    let best = summary.best();
-    let vague = summary.radius_90_km > GLOBE_RADIUS_KM;
+/// A model's name as part of a file's.
+fn file_name(model: &str) -> String {
+    model.replace(['/', '\\'], "-")
+}
+
+fn map<'a>(answer: &'a Answered<'_>, view: Option<View>) -> anyhow::Result<Map<'a>> {
+    let (record, model) = (&answer.record, &answer.record.model);
+    let vague = record.radius_90_km > GLOBE_RADIUS_KM;
     let projection = match view.unwrap_or(if vague { View::EqualEarth } else { View::Globe }) {
-        View::Globe => Projection::Globe { centre: best.place },
+        View::Globe => Projection::Globe { centre: answer.place() },
         View::EqualEarth => Projection::EqualEarth,
     };
     let survey = answer.estimate.survey();
@@ -104,15 +112,15 @@ fn map<'a>(answer: &'a Answer<'_>, view: Option<View>) -> anyhow::Result<Map<'a>
     let mut map = Map::new(projection)
         .theme(Theme::Dark)
         .top(highest)
-        .title(format!("{stem}: {}", best.name))
+        .title(format!("{stem}: {}", record.place.name))
         .caption(caption)
         .field(move |place| survey.interpolated_log_density(place));
     for outline in outlines {
         map = map.outline(outline);
     }
-    for (rank, candidate) in summary.candidates.iter().enumerate() {
-        let label = format!("{} · {:.0} %", rank + 1, 100.0 * candidate.mass);
-        map = map.marker(Marker::new(candidate.place).label(label));
+    for (rank, (place, mass)) in answer.places().enumerate() {
+        let label = format!("{} · {:.0} %", rank + 1, 100.0 * mass);
+        map = map.marker(Marker::new(place).label(label));
     }
     if let Some(gps) = answer.gps {
         map = map.marker(Marker::new(gps).label("GPS").symbol(Symbol::Cross));

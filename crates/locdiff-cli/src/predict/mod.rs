@@ -13,25 +13,19 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use locdiff::locate::NoAnswer;
+use locdiff::Constraint;
+use locdiff::geography::InvalidConstraint;
+use locdiff::locate::{AnswerOptions, NoAnswer};
 use locdiff::photo::PhotoError;
-use locdiff::tensors::device_by_name;
-use locdiff::{CannotOpen, Constraint};
 use rayon::prelude::*;
 
-use crate::memory;
+use crate::asking::{InferenceArguments, OpeningArguments};
 use crate::progress::Progress;
-use answer::{Answer, Failure, Picture};
+use crate::{FAILED, NO_MODEL, NONSENSE, memory, refused};
+use answer::{Answered, Failure, Picture};
 use models::Models;
-pub(crate) use models::open as open_model;
 use records::Records;
 
-/// The command line makes no sense.
-pub(crate) const NONSENSE: u8 = 2;
-/// No model on this machine is for these pictures.
-pub(crate) const NO_MODEL: u8 = 3;
-/// Some pictures could not be located.
-const SOME_FAILED: u8 = 1;
 /// Pictures that are read and encoded together.
 const TOGETHER: usize = 8;
 
@@ -40,8 +34,8 @@ pub(crate) struct Arguments {
     /// Pictures, folders of pictures, patterns such as 'trip/*.jpg', or `-` for stdin
     #[arg(required = true, value_name = "PICTURE")]
     pictures: Vec<String>,
-    /// Which model answers: earth-view, geoclip, or geoclip-even. Several may be named. Without it, earth-view
-    /// if it takes the picture for a view of the Earth from above, else geoclip if it is installed
+    /// Which model answers: earth-view, geoclip, geoclip-even, or the directory of a model such as runs/first/model. Several
+    /// may be named. Without it, earth-view if it accepts the picture as a view of the Earth from above, else geoclip if it is installed
     #[arg(short, long, value_name = "NAME")]
     model: Vec<String>,
     /// Where it can only have been: a country, `land`, SOUTH,WEST,NORTH,EAST, LAT,LON,RADIUSkm, or a GeoJSON file
@@ -66,15 +60,22 @@ pub(crate) struct Arguments {
     /// One line per candidate, with a heading
     #[arg(long, group = "format")]
     csv: bool,
-    /// For GeoCLIP, ten views of each picture instead of one: ten times the work, slightly better
-    #[arg(long)]
-    ten_crop: bool,
+    /// With --json: the whole density, which docs/density-record.md describes
+    #[arg(long, requires = "json")]
+    density: bool,
+    /// With --json: so many places drawn from the density
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "json")]
+    draws: usize,
+    /// With --json: so many steps of the denoising, if the model has one
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "json")]
+    frames: usize,
     /// The small map in the terminal
     #[arg(long, value_enum, default_value_t = When::Auto, value_name = "WHEN")]
     map: When,
-    /// Where to compute: cpu, cuda:N, wgpu or metal, as far as this program was built for them
-    #[arg(long, default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    opening: OpeningArguments,
+    #[command(flatten)]
+    inference: InferenceArguments,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -88,7 +89,7 @@ enum When {
 }
 
 fn parse_constraint(text: &str) -> Result<Constraint, String> {
-    text.parse().map_err(|error: locdiff::geography::InvalidConstraint| error.to_string())
+    text.parse().map_err(|error: InvalidConstraint| error.to_string())
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
@@ -98,17 +99,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     if let Some(Err(error)) = plot.map(|plot| drawing::check_destination(plot, &pictures)) {
         return Ok(refused(&error.to_string(), NONSENSE));
     }
-    let device = match device_by_name(&arguments.device) {
-        Ok(device) => device,
-        Err(error) => return Ok(refused(&error.to_string(), NONSENSE)),
-    };
-    let models = match Models::open(&arguments, &device) {
+    let models = match Models::open(&arguments) {
         Ok(models) => models,
-        Err(error @ CannotOpen::Unknown(_)) => return Ok(refused(&error.to_string(), NONSENSE)),
-        Err(error @ CannotOpen::Missing { .. }) => {
-            return Ok(refused(&error.to_string(), NO_MODEL));
-        }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Ok(refused(&error.to_string(), error.code())),
     };
     let mut records = Records::new(&arguments, stdout().is_terminal());
     let mut progress = Progress::new("pictures", Some(pictures.len() as u64));
@@ -146,44 +139,46 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(match failures {
         0 => ExitCode::SUCCESS,
         _ if answered == 0 && without_model == failures => ExitCode::from(NO_MODEL),
-        _ => ExitCode::from(SOME_FAILED),
+        _ => ExitCode::from(FAILED),
     })
 }
 
-/// Says why there is no answer, and with which code the program ends.
-pub(crate) fn refused(reason: &str, code: u8) -> ExitCode {
-    // Nobody may be listening there.
-    let _ = writeln!(stderr(), "locdiff: {reason}");
-    ExitCode::from(code)
-}
-
-/// What each model says of each picture, picture by picture.
+/// What each model makes of each picture, picture by picture.
 fn locate<'a>(
     batch: &'a [Picture],
     models: &Models<'_>,
     arguments: &Arguments,
-) -> Vec<Result<Answer<'a>, Failure>> {
-    let (mut photos, mut rest) = (Vec::new(), Vec::new());
-    for read in batch.par_iter().map(Picture::read).collect::<Vec<_>>() {
-        rest.push(read.map(|(photo, gps)| {
-            photos.push(photo);
-            gps
-        }));
-    }
-    let mut estimates = models.locate(&photos).into_iter();
+) -> Vec<Result<Answered<'a>, Failure>> {
+    let mut read: Vec<_> = batch.par_iter().map(Picture::read).collect();
+    // Pictures are large: they are lent out, not copied.
+    let blank = || locdiff::Photo::from_rgb(1, 1, vec![0; 3]).expect("one pixel");
+    let photos: Vec<locdiff::Photo> = read
+        .iter_mut()
+        .filter_map(|read| Some(std::mem::replace(&mut read.as_mut().ok()?.photo, blank())))
+        .collect();
+    let mut located = models.locate(&photos).into_iter();
+    let mut photos = photos.iter();
     let mut jobs = Vec::new();
-    for (picture, read) in batch.iter().zip(rest) {
+    for (picture, read) in batch.iter().zip(&read) {
         match read {
             Err(error) => {
-                jobs.push((picture, Err(NoAnswer { reason: reason(&error), no_model: false })))
+                let none = NoAnswer { reason: reason(error), no_model: false };
+                jobs.push((picture, Err(none)));
             }
-            Ok(gps) => {
-                for estimate in estimates.next().expect("answers for each photograph") {
-                    jobs.push((picture, estimate.map(|(estimate, why)| (estimate, why, gps))));
+            Ok(read) => {
+                let photo = photos.next().expect("a photograph for each picture that was read");
+                for located in located.next().expect("answers for each photograph") {
+                    let job = located.map(|(estimate, why)| (estimate, why, read, photo));
+                    jobs.push((picture, job));
                 }
             }
         }
     }
+    let options = AnswerOptions {
+        top: arguments.top as usize,
+        density: arguments.density,
+        draws: arguments.draws,
+    };
     // Surveys are work for one thread each.
     let answers = jobs.into_par_iter().map(|(picture, job)| {
         let name = picture.name();
@@ -192,14 +187,19 @@ fn locate<'a>(
             reason,
             no_model,
         };
-        let (mut estimate, because, gps) = job.map_err(failed)?;
+        let (mut estimate, because, read, photo) = job.map_err(failed)?;
         for constraint in &arguments.within {
             estimate = estimate.restricted_to(constraint).map_err(|error| {
                 let reason = format!("within {constraint}: {error}");
                 failed(NoAnswer { reason, no_model: false })
             })?;
         }
-        Ok(Answer::new(name, estimate, gps, arguments.top as usize, because))
+        let mut answered = Answered::new(name, estimate, because, read, &options);
+        let model = models.of(&answered.record.model.name);
+        if let Some(model) = model.filter(|model| arguments.frames > 0 && model.can_denoise()) {
+            answered.record.frames = Some(model.denoising(photo, arguments.frames.max(2)));
+        }
+        Ok(answered)
     });
     answers.collect()
 }

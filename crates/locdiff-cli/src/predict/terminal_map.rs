@@ -7,7 +7,7 @@ use anstyle::{Ansi256Color, Color, Style};
 use locdiff::geography::land;
 use locdiff_sphere::LatLon;
 
-use super::answer::Answer;
+use super::answer::Answered;
 
 /// No land of use lies beyond; what probability there is goes into the last rows.
 const NORTH: f64 = 84.0;
@@ -76,7 +76,7 @@ impl Sheet {
 
 pub(super) fn print(
     out: &mut impl Write,
-    answer: &Answer<'_>,
+    answer: &Answered<'_>,
     columns: usize,
 ) -> std::io::Result<()> {
     let sheet = Sheet::new(columns - 2);
@@ -90,8 +90,9 @@ pub(super) fn print(
     }
     let top = masses.iter().copied().fold(0.0, f64::max);
     let mut digits = vec![None; masses.len()];
-    for (rank, candidate) in answer.summary.candidates.iter().enumerate().take(9).rev() {
-        digits[sheet.cell(candidate.place)] = Some(rank + 1);
+    let places: Vec<LatLon> = answer.places().map(|(place, _)| place).take(9).collect();
+    for (rank, place) in places.into_iter().enumerate().rev() {
+        digits[sheet.cell(place)] = Some(rank + 1);
     }
     for row in 0..sheet.rows {
         write!(out, "  ")?;

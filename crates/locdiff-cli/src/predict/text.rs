@@ -4,7 +4,10 @@ use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
 
-use super::answer::Answer;
+use locdiff::Inference;
+use locdiff::locate::Decode;
+
+use super::answer::Answered;
 use super::terminal_map;
 
 const HEADING: Style = Style::new().bold();
@@ -15,29 +18,32 @@ fn columns() -> usize {
     terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0)).clamp(40, 200)
 }
 
-pub(super) fn print(answer: &Answer<'_>, map: bool) -> anyhow::Result<()> {
+pub(super) fn print(answer: &Answered<'_>, map: bool) -> anyhow::Result<()> {
     let mut out = anstream::stdout().lock();
     let columns = columns();
-    let (summary, model) = (&answer.summary, answer.estimate.model());
-    let best = summary.best();
+    let record = &answer.record;
+    let best = &record.candidates[0];
     writeln!(out, "{HEADING}{}{HEADING:#}", answer.name)?;
-    writeln!(out, "  {:.4}  {HEADING}{}{HEADING:#}", best.place, best.name)?;
+    writeln!(out, "  {:.4}  {HEADING}{}{HEADING:#}", answer.place(), record.place.name)?;
+    write!(out, "  ")?;
+    // Another rule's place has no mass of its own.
+    if record.inference.decode == Decode::Mode {
+        write!(out, "{} {}; ", record.measure(), percent(best.mass))?;
+    }
     writeln!(
         out,
-        "  {} {}; half within {} km, nine tenths within {} km",
-        answer.measure(),
-        percent(best.mass),
-        rounded(summary.radius_50_km),
-        rounded(summary.radius_90_km),
+        "half within {} km, nine tenths within {} km",
+        rounded(record.radius_50_km),
+        rounded(record.radius_90_km),
     )?;
     if map {
         writeln!(out)?;
         terminal_map::print(&mut out, answer, columns)?;
     }
-    if summary.candidates.len() > 1 {
+    if record.candidates.len() > 1 {
         writeln!(out)?;
-        for (rank, candidate) in summary.candidates.iter().enumerate() {
-            let place = format!("{:.3}", candidate.place);
+        for (rank, candidate) in record.candidates.iter().enumerate() {
+            let place = format!("{:.3},{:.3}", candidate.place.latitude, candidate.place.longitude);
             let radius = format!("±{} km", rounded(candidate.radius_km));
             let before = format!(
                 "  {:>2}  {:>6}  {place:<17}  {radius:<9}  ",
@@ -45,38 +51,74 @@ pub(super) fn print(answer: &Answer<'_>, map: bool) -> anyhow::Result<()> {
                 percent(candidate.mass)
             );
             let room = columns.saturating_sub(before.chars().count());
-            writeln!(out, "{before}{}", shortened(&candidate.name.to_string(), room))?;
+            writeln!(out, "{before}{}", shortened(&candidate.place.name.to_string(), room))?;
         }
     }
     writeln!(out)?;
-    for constraint in answer.estimate.within() {
+    for constraint in &record.within {
         let note = format!(
             "within {constraint} only: what lies elsewhere is left out, the rest scaled to 100 %"
         );
         wrapped(&mut out, &note, columns)?;
     }
-    if let (Some(gps), Some(distance)) = (answer.gps, answer.distance_km()) {
+    if let (Some(gps), Some(exif)) = (answer.gps, &record.exif) {
         let note = format!(
             "the picture itself says {gps:.4} (GPS), {} km from the first place",
-            rounded(distance)
+            rounded(exif.distance_km)
         );
         wrapped(&mut out, &note, columns)?;
     }
-    let mut note =
-        format!("a prediction by {}: {}; {}", model.name, model.description, answer.because);
+    for warning in &record.warnings {
+        wrapped(&mut out, &format!("warning: {warning}"), columns)?;
+    }
+    let model = &record.model;
+    let mut note = format!("a prediction by {}: {}", model.name, model.description);
+    if let Some(because) = &model.chosen_because {
+        note.push_str(&format!("; {because}"));
+    }
     if !model.calibrated {
         note.push_str(". Scores, not probabilities: the model is not calibrated");
     }
     if let Some(prior) = &model.prior {
         note.push_str(&format!(". It assumes that {prior}"));
     }
-    if let Some(kernel) = summary.kernel_km {
+    if record.inference != Inference::default() {
+        note.push_str(&format!(". {}", asked(&record.inference)));
+    }
+    if let Some(kernel) = record.kernel_km {
         note.push_str(&format!(". Points are spread by {kernel} km"));
     }
     write!(out, "{FAINT}")?;
     wrapped(&mut out, &note, columns)?;
     writeln!(out, "{FAINT:#}")?;
     Ok(())
+}
+
+/// How the model was asked, in words.
+fn asked(inference: &Inference) -> String {
+    let mut parts = vec![format!("Asked with {}", inference.sampler)];
+    if let Some(steps) = inference.steps {
+        parts.push(format!("{steps} steps"));
+    }
+    for (count, what) in [(inference.views, "views"), (inference.samples, "samples each")] {
+        if count > 1 {
+            parts.push(format!("{count} {what}"));
+        }
+    }
+    if inference.guidance != 1.0 {
+        parts.push(format!("guidance {}", inference.guidance));
+    }
+    format!("{}; the place is the {} of the density", parts.join(", "), rule(inference.decode))
+}
+
+fn rule(decode: Decode) -> &'static str {
+    match decode {
+        Decode::Mean => "mean",
+        Decode::Kl => "nearest encoding",
+        Decode::Geoscore => "best expected GeoScore",
+        Decode::Distance => "least expected distance",
+        _ => "mode",
+    }
 }
 
 /// Lines of words with an indent of two.

@@ -14,7 +14,7 @@ use crate::whole_file::write_file;
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Places to encode and draw together, for example 48.86,2.35 -33.87,151.21
-    #[arg(value_name = "LAT,LON")]
+    #[arg(value_name = "LAT,LON", allow_hyphen_values = true)]
     places: Vec<String>,
     /// Draw coefficients from this file instead (`-` for stdin)
     #[arg(short, long, value_name = "FILE", conflicts_with = "places")]
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = View::Globe)]
     projection: View,
     /// Middle of the globe; by default that of the marked places
-    #[arg(long, value_name = "LAT,LON")]
+    #[arg(long, value_name = "LAT,LON", allow_hyphen_values = true)]
     centre: Option<LatLon>,
     /// Colours
     #[arg(long, value_enum, default_value_t = Colours::Dark)]

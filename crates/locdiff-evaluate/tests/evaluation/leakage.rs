@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use locdiff::encoders::EncoderRecord;
 use locdiff_evaluate::{
     EvaluationError, LEAKAGE_COSINE, NamedPlaces, embedding_leakage, is_embeddings,
 };
@@ -10,7 +11,12 @@ use locdiff_sphere::LatLon;
 use locdiff_train::{Layout, Numbers, ShardWriter, WriteOptions};
 
 fn write(folder: &Path, encoder: &str, rows: &[(&str, f64, [f32; 4])]) {
-    let layout = Layout { encoder: encoder.to_owned(), width: 4, views: 1, numbers: Numbers::F32 };
+    let layout = Layout {
+        encoder: EncoderRecord::of_identity(encoder),
+        width: 4,
+        views: 1,
+        numbers: Numbers::F32,
+    };
     let mut writer = ShardWriter::create(folder, layout, WriteOptions::default()).unwrap();
     for (id, latitude, embedding) in rows {
         writer.write(id, LatLon::new(*latitude, 179.9).unwrap(), embedding).unwrap();

@@ -143,10 +143,10 @@ fn add_fine(patch: &Patch, cells: &mut Vec<CellMass>) {
     }
 }
 
-struct Cells(Vec<CellMass>);
+pub(super) struct Cells(Vec<CellMass>);
 
 impl Cells {
-    fn new(survey: &Survey<'_>) -> Cells {
+    pub(super) fn new(survey: &Survey<'_>) -> Cells {
         let (tiling, points) = (survey.mesh.tiling, Rule::get().points);
         let mut cells = Vec::new();
         for leaf in survey.leaves_with_mass().filter(|leaf| leaf.mass > 1e-9) {
@@ -162,6 +162,11 @@ impl Cells {
             }
         }
         Cells(cells)
+    }
+
+    /// All points with their masses, close enough together for harmonics up to about degree 60.
+    pub(super) fn points(&self) -> impl Iterator<Item = &([f64; 3], f64)> {
+        self.0.iter().flat_map(|cell| &cell.points)
     }
 
     /// The mean of a function of the angle to a place. Cells farther than `near` times their

@@ -11,7 +11,7 @@ use super::dataset::{Shared, Skipped};
 use super::error::DataError;
 use super::group::{Group, read_group};
 use super::order::{Pick, epoch_order, window_order};
-use super::stream::{Batch, Ids, Position, StreamOptions};
+use super::stream::{Batch, Ids, Position, StoredViews, StreamOptions};
 
 /// A batch, and the stream's state after it.
 #[derive(Debug)]
@@ -107,7 +107,12 @@ impl Assembler {
 
     /// The next batch, or nothing at the end of the last epoch.
     pub(crate) fn next_delivery(&mut self) -> Option<Result<Delivery, DataError>> {
-        let width = self.set.layout.width;
+        let (stored, each) = (self.set.layout.views, self.set.layout.width);
+        // Numbers of a row in the batch.
+        let width = match self.options.views {
+            StoredViews::One => each,
+            StoredViews::All => stored * each,
+        };
         let mut batch = Batch {
             ids: Vec::new(),
             places: Vec::with_capacity(self.options.batch),
@@ -129,7 +134,11 @@ impl Assembler {
             for (pick, target) in picks[..count].iter().zip(targets) {
                 let (group, row) = (&self.current.groups[pick.group as usize], pick.row as usize);
                 // [rows, views, width]
-                let at = (row * self.set.layout.views + pick.view as usize) * width;
+                let view = match self.options.views {
+                    StoredViews::One => pick.view as usize,
+                    StoredViews::All => 0,
+                };
+                let at = (row * stored + view) * each;
                 group.embeddings.copy_into(at..at + width, target);
                 batch.places.push(group.places[row]);
                 if self.options.ids == Ids::Include {

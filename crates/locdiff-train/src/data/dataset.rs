@@ -270,14 +270,16 @@ fn agree(
 ) -> Result<(), DataError> {
     let facts = |layout: &Layout| {
         [
-            ("encoder", layout.encoder.clone()),
+            ("encoder", layout.encoder.to_string()),
             ("width", layout.width.to_string()),
             ("views", layout.views.to_string()),
             ("numbers of type", layout.numbers.to_string()),
         ]
     };
+    // Other processors give other last digits of the same encoder.
+    let same_encoder = expected.encoder.check(&found.encoder).is_ok();
     for ((what, expected), (_, found)) in facts(expected).into_iter().zip(facts(found)) {
-        if expected != found {
+        if expected != found && !(what == "encoder" && same_encoder) {
             let (other, shard) = paths();
             return Err(DataError::Mismatch { what, shard, found, other, expected });
         }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema};
+use locdiff::encoders::EncoderRecord;
 use parquet::file::metadata::KeyValue;
 
 const FORMAT: &str = "locdiff-embeddings";
@@ -57,10 +58,10 @@ impl fmt::Display for Numbers {
 }
 
 /// What all shards of a data set have in common.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Layout {
-    /// Identity of the encoder that made the embeddings.
-    pub encoder: String,
+    /// The encoder that made the embeddings.
+    pub encoder: EncoderRecord,
     /// Numbers in an embedding.
     pub width: usize,
     /// Embeddings of each row, made from augmented views of its image; 1 without augmentation.
@@ -91,7 +92,7 @@ impl Layout {
         [
             (FORMAT_KEY, FORMAT.to_owned()),
             (VERSION_KEY, VERSION.to_owned()),
-            (ENCODER_KEY, self.encoder.clone()),
+            (ENCODER_KEY, self.encoder.to_text()),
             (WIDTH_KEY, self.width.to_string()),
             (VIEWS_KEY, self.views.to_string()),
         ]
@@ -119,7 +120,8 @@ impl Layout {
         }
         let (width, views) = (count(WIDTH_KEY)?, count(VIEWS_KEY)?);
         let numbers = numbers_of(schema, width, views)?;
-        Ok(Layout { encoder: value(ENCODER_KEY)?, width, views, numbers })
+        let encoder = EncoderRecord::from_text(&value(ENCODER_KEY)?);
+        Ok(Layout { encoder, width, views, numbers })
     }
 }
 

@@ -57,7 +57,7 @@ pub struct Written {
 ///
 /// # let directory = tempfile::tempdir()?;
 /// # let directory = directory.path();
-/// let layout = Layout { encoder: "example".into(), width: 3, views: 1, numbers: Numbers::F16 };
+/// let layout = Layout { encoder: EncoderRecord::of_identity("example"), width: 3, views: 1, numbers: Numbers::F16 };
 /// let mut writer = ShardWriter::create(directory, layout, Default::default())?;
 /// writer.write("paris", LatLon::new(48.86, 2.35)?, &[0.25, -1.0, 3.0])?;
 /// assert_eq!(writer.finish()?.rows, 1);

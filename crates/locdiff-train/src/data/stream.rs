@@ -26,6 +26,8 @@ pub struct StreamOptions {
     pub part: Part,
     /// Whether batches have ids.
     pub ids: Ids,
+    /// Which of the views of each row.
+    pub views: StoredViews,
     /// After how many passes over the data the stream ends, with a smaller batch if need be;
     /// never if none.
     pub epochs: Option<u64>,
@@ -43,6 +45,7 @@ impl Default for StreamOptions {
             buffer_groups: 16,
             part: Part::All,
             ids: Ids::Omit,
+            views: StoredViews::One,
             epochs: None,
             threads: 2,
             ready_batches: 4,
@@ -60,6 +63,16 @@ pub enum Ids {
     Include,
 }
 
+/// Which of the views of a row that were stored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StoredViews {
+    /// One at random, another one in each epoch: for training.
+    #[default]
+    One,
+    /// All of them: for evaluation.
+    All,
+}
+
 /// Rows for one step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
@@ -67,7 +80,7 @@ pub struct Batch {
     pub ids: Vec<String>,
     /// Of each row.
     pub places: Vec<LatLon>,
-    /// `[rows, width]`; one view of each row.
+    /// `[rows, width]`, one view of each row; or `[rows, views, width]`: see [`StreamOptions::views`].
     pub embeddings: Vec<f32>,
 }
 

@@ -13,7 +13,8 @@ use super::journal::Entry;
 use super::output::Output;
 use super::pipeline::{Ordered, Prepared};
 use super::record::Progress;
-use super::{EmbedEvent, EmbedOptions, Embedder, SkippedImage};
+use super::{EmbedEvent, EmbedOptions, SkippedImage};
+use locdiff::encoders::Embedder;
 
 /// Images that may wait for a batch to be full: bad ones come without pixels, but not for free.
 const MAX_ENTRIES: usize = 4096;
@@ -135,7 +136,7 @@ impl Encoding<'_> {
         let (length, width) = (self.embedder.preprocessing().len(), self.embedder.width());
         let embed = |pixels: Vec<f32>| {
             let pictures = pixels.len() / length;
-            let numbers = self.embedder.embed(pixels);
+            let numbers = self.embedder.embed_pixels(pixels);
             match numbers.len() {
                 found if found == pictures * width => Ok(numbers),
                 found => Err(EmbedError::Encoder { found, pictures, width }),

@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
 use locdiff::Photo;
-use locdiff::photo::{PhotoError, Preprocessing, ReadOptions, Views, gps_of};
+use locdiff::photo::{Crops, PhotoError, Preprocessing, ReadOptions, gps_of};
 use locdiff_sphere::LatLon;
 
 use super::item::{Bad, Content, Item, Stated};
@@ -26,7 +26,7 @@ const MAX_WAITING_BYTES: usize = 128 << 20;
 #[derive(Debug, Clone)]
 pub(super) struct Preparation {
     pub(super) read: ReadOptions,
-    pub(super) views: Views,
+    pub(super) views: Crops,
     pub(super) preprocessing: Preprocessing,
 }
 

@@ -116,7 +116,7 @@ fn shards_that_do_not_belong_together_are_named_with_both_sides() {
     let others = [
         ("encoder other", "encoder test", {
             let mut other = base.clone();
-            other.encoder = "other".to_owned();
+            other.encoder = locdiff::encoders::EncoderRecord::of_identity("other");
             other
         }),
         ("views 2", "views 1", layout(Numbers::F16, 2)),

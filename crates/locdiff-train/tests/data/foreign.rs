@@ -26,7 +26,7 @@ fn what_pyarrow_writes_is_read() {
     ];
     for (name, numbers, views) in kinds {
         let set = open(&fixture(name), OnBadShard::Fail).unwrap();
-        assert_eq!(set.layout().encoder, "test");
+        assert_eq!(set.layout().encoder.identity, "test");
         assert_eq!((set.layout().numbers, set.layout().views), (numbers, views), "{name}");
         let mut rows = checked_rows(&mut set.stream(one_epoch()).unwrap());
         rows.sort_unstable();

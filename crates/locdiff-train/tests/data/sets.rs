@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use locdiff::encoders::EncoderRecord;
 use locdiff_sphere::LatLon;
 use locdiff_train::{
     Batch, DataError, Dataset, Layout, Numbers, OnBadShard, ShardWriter, Stream, StreamOptions,
@@ -12,7 +13,7 @@ use tempfile::TempDir;
 pub(crate) const WIDTH: usize = 5;
 
 pub(crate) fn layout(numbers: Numbers, views: usize) -> Layout {
-    Layout { encoder: "test".to_owned(), width: WIDTH, views, numbers }
+    Layout { encoder: EncoderRecord::of_identity("test"), width: WIDTH, views, numbers }
 }
 
 /// `[view, number]`: row, view, and a few more; exact in half precision for row < 2048.

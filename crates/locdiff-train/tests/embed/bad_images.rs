@@ -4,8 +4,9 @@ use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use image::ImageFormat;
+use locdiff::encoders::{Embedder, EncoderRecord};
 use locdiff::photo::{Preprocessing, ReadOptions};
-use locdiff_train::{EmbedError, EmbedEvent, EmbedOptions, Embedder, embed};
+use locdiff_train::{EmbedError, EmbedEvent, EmbedOptions, embed};
 use tempfile::tempdir;
 
 use crate::rows::{ids, skipped_lines, unplaced_rows_in};
@@ -91,8 +92,8 @@ impl Faulty {
 }
 
 impl Embedder for Faulty {
-    fn identity(&self) -> &str {
-        self.sound.identity()
+    fn record(&self) -> &EncoderRecord {
+        self.sound.record()
     }
 
     fn width(&self) -> usize {
@@ -103,8 +104,8 @@ impl Embedder for Faulty {
         self.sound.preprocessing()
     }
 
-    fn embed(&self, pixels: Vec<f32>) -> Vec<f32> {
-        let mut numbers = self.sound.embed(pixels);
+    fn embed_pixels(&self, pixels: Vec<f32>) -> Vec<f32> {
+        let mut numbers = self.sound.embed_pixels(pixels);
         if self.calls.fetch_add(1, Ordering::Relaxed) == 3 {
             match self.fault {
                 // More than half precision has.
@@ -156,10 +157,10 @@ fn a_faulty_encoder_costs_nothing_that_was_done() {
 /// A preprocessing that no picture survives stands for a decoder that panics.
 #[test]
 fn a_panic_while_preparing_is_a_bad_file() {
-    struct Impossible(Preprocessing);
+    struct Impossible(Preprocessing, EncoderRecord);
     impl Embedder for Impossible {
-        fn identity(&self) -> &str {
-            "impossible"
+        fn record(&self) -> &EncoderRecord {
+            &self.1
         }
         fn width(&self) -> usize {
             WIDTH
@@ -167,13 +168,14 @@ fn a_panic_while_preparing_is_a_bad_file() {
         fn preprocessing(&self) -> &Preprocessing {
             &self.0
         }
-        fn embed(&self, _: Vec<f32>) -> Vec<f32> {
+        fn embed_pixels(&self, _: Vec<f32>) -> Vec<f32> {
             unreachable!("nothing gets here")
         }
     }
     let scratch = tempdir().unwrap();
     write_folder(&scratch.path().join("in"), 3);
-    let impossible = Impossible(Preprocessing { shortest_side: 0, ..Preprocessing::CLIP });
+    let preprocessing = Preprocessing { shortest_side: 0, ..Preprocessing::CLIP };
+    let impossible = Impossible(preprocessing, EncoderRecord::of_identity("impossible"));
     let options = options(&scratch.path().join("out"));
     let summary = embed(&scratch.path().join("in"), &impossible, &options, &mut |_| ()).unwrap();
     assert_eq!((summary.rows, summary.skipped["panic"], summary.finished), (0, 3, true));

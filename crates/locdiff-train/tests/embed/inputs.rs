@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use image::ImageFormat;
-use locdiff::photo::Views;
+use locdiff::photo::Crops;
 use locdiff_train::{
     Dataset, EmbedError, EmbedEvent, EmbedOptions, OnBadShard, Share, StreamOptions, embed,
 };
@@ -321,13 +321,13 @@ fn views_lie_side_by_side() {
     let single = options(&root.join("single"));
     run(&root.join("in"), &single);
     // Also more views than fit into a batch.
-    let views = Views::Random { count: 6, seed: 3 };
-    for (name, views) in [("flip", Views::Flip), ("random", views)] {
+    let views = Crops::Random { count: 6, seed: 3 };
+    for (name, views) in [("flip", Crops::Flip), ("random", views)] {
         let options = EmbedOptions { views, ..options(&root.join(name)) };
         run(&root.join("in"), &options);
         let set = Dataset::open(&root.join(name).display().to_string(), OnBadShard::Fail).unwrap();
         assert_eq!((set.layout().views, set.layout().width), (views.count(), WIDTH));
-        assert_eq!((set.layout().encoder.as_str(), set.rows()), ("means", 9));
+        assert_eq!((set.layout().encoder.identity.as_str(), set.rows()), ("means", 9));
         let stream = set.stream(StreamOptions { batch: 3, epochs: Some(1), ..Default::default() });
         assert_eq!(stream.unwrap().map(|batch| batch.unwrap().places.len()).sum::<usize>(), 9);
     }

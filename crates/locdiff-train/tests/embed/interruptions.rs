@@ -6,8 +6,9 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use locdiff::encoders::{Embedder, EncoderRecord};
 use locdiff::photo::Preprocessing;
-use locdiff_train::{EmbedError, EmbedEvent, EmbedOptions, Embedder, Share, embed};
+use locdiff_train::{EmbedError, EmbedEvent, EmbedOptions, Share, embed};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tempfile::tempdir;
@@ -205,8 +206,8 @@ fn a_shard_that_cannot_be_written_costs_nothing() {
 struct Slow(Means);
 
 impl Embedder for Slow {
-    fn identity(&self) -> &str {
-        self.0.identity()
+    fn record(&self) -> &EncoderRecord {
+        self.0.record()
     }
 
     fn width(&self) -> usize {
@@ -217,9 +218,9 @@ impl Embedder for Slow {
         self.0.preprocessing()
     }
 
-    fn embed(&self, pixels: Vec<f32>) -> Vec<f32> {
+    fn embed_pixels(&self, pixels: Vec<f32>) -> Vec<f32> {
         std::thread::sleep(Duration::from_millis(8));
-        self.0.embed(pixels)
+        self.0.embed_pixels(pixels)
     }
 }
 

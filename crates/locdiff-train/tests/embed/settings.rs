@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::atomic::Ordering;
 
-use locdiff::photo::{ReadOptions, Views};
+use locdiff::photo::{Crops, ReadOptions};
 use locdiff_train::{EmbedError, EmbedEvent, EmbedOptions, Share, embed};
 use tempfile::tempdir;
 
@@ -31,7 +31,7 @@ fn other_settings_are_refused_with_both_values() {
         assert_eq!(files_in(&out), before);
     };
     refuse("other", &options(&out), r#"encoder was "means", is now "other""#);
-    let with = EmbedOptions { views: Views::Flip, ..options(&out) };
+    let with = EmbedOptions { views: Crops::Flip, ..options(&out) };
     refuse("means", &with, r#"views was "single", is now "flip""#);
     let with = EmbedOptions { rows_per_shard: Some(11), ..options(&out) };
     refuse("means", &with, "rows_per_shard was 10, is now 11");

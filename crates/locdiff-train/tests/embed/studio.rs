@@ -6,8 +6,9 @@ use std::path::Path;
 
 use image::codecs::jpeg::JpegEncoder;
 use image::{ExtendedColorType, ImageEncoder, ImageFormat, Rgb, RgbImage};
-use locdiff::photo::{Preprocessing, Views};
-use locdiff_train::{EmbedEvent, EmbedOptions, EmbedSummary, Embedder, SkippedImage, embed};
+use locdiff::encoders::{Embedder, EncoderRecord};
+use locdiff::photo::{Crops, Preprocessing};
+use locdiff_train::{EmbedEvent, EmbedOptions, EmbedSummary, SkippedImage, embed};
 
 pub(crate) const WIDTH: usize = 5;
 const SIDE: u32 = 8;
@@ -15,7 +16,7 @@ const SIDE: u32 = 8;
 /// Means of the channels, and differences of halves. The last number depends on the batch, as
 /// rounding errors do: whoever makes other batches makes other rows.
 pub(crate) struct Means {
-    identity: String,
+    record: EncoderRecord,
     preprocessing: Preprocessing,
 }
 
@@ -23,13 +24,13 @@ impl Means {
     pub(crate) fn new(identity: &str) -> Means {
         let preprocessing =
             Preprocessing { shortest_side: SIDE, crop: SIDE, mean: [0.0; 3], std: [1.0; 3] };
-        Means { identity: identity.to_owned(), preprocessing }
+        Means { record: EncoderRecord::of_identity(identity), preprocessing }
     }
 }
 
 impl Embedder for Means {
-    fn identity(&self) -> &str {
-        &self.identity
+    fn record(&self) -> &EncoderRecord {
+        &self.record
     }
 
     fn width(&self) -> usize {
@@ -40,7 +41,7 @@ impl Embedder for Means {
         &self.preprocessing
     }
 
-    fn embed(&self, pixels: Vec<f32>) -> Vec<f32> {
+    fn embed_pixels(&self, pixels: Vec<f32>) -> Vec<f32> {
         let pictures = pixels.chunks_exact(self.preprocessing.len());
         let count = pictures.len();
         let mut numbers = Vec::new();
@@ -148,7 +149,7 @@ pub(crate) fn options(out: &Path) -> EmbedOptions {
         batch: 4,
         rows_per_shard: Some(10),
         decode_threads: 3,
-        views: Views::Single,
+        views: Crops::Single,
         ..EmbedOptions::new(out)
     }
 }

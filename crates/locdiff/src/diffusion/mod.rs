@@ -6,12 +6,13 @@ mod objective;
 mod sampler;
 mod schedule;
 mod sphere_grid;
-mod views;
+mod standardization;
 
 pub use denoiser::{Denoiser, DenoiserConfig};
-pub use objective::{Loss, Objective, Quadrature};
+pub use objective::{Loss, Objective, Quadrature, encoding_width_km};
 pub use sampler::{
     Diffusion, DiffusionConfig, Meaning, Method, SampleOptions, Step, coefficients_of,
 };
 pub use schedule::{InvalidSchedule, LEAKAGE_LIMIT, Schedule, ScheduleConfig, ScheduleKind};
 pub use sphere_grid::{SphereGrid, encodings};
+pub use standardization::Standardization;

@@ -15,7 +15,7 @@ use std::f64::consts::{PI, TAU};
 
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Tensor};
-use locdiff_sphere::{Anchors, Basis, Grid, LatLon};
+use locdiff_sphere::{Anchors, Basis, EARTH_RADIUS_KM, Grid, LatLon};
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +38,19 @@ pub enum Objective {
     L1,
     /// Mean squared difference between e and Y(place).
     L2,
+}
+
+impl Objective {
+    /// As people call it.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Objective::ReverseKl => "reverse KL",
+            Objective::Likelihood => "likelihood",
+            Objective::Cosine => "cosine",
+            Objective::L1 => "L1",
+            Objective::L2 => "L2",
+        }
+    }
 }
 
 /// How integrals over the sphere are taken in training.
@@ -277,6 +290,12 @@ pub(crate) fn log_sum_exp(values: Tensor<2>) -> Tensor<2> {
 /// −F″ at the peak of an encoding's own function: Σ l(l+1)(2l+1)/8π.
 fn curvature_of_encoding(max_degree: usize) -> f64 {
     (0..=max_degree).map(|l| (l * (l + 1) * (2 * l + 1)) as f64).sum::<f64>() / (8.0 * PI)
+}
+
+/// Standard deviation, in km, of the density that a clean encoding stands for: what an encoding of this degree can
+/// tell apart.
+pub fn encoding_width_km(max_degree: usize) -> f64 {
+    EARTH_RADIUS_KM / curvature_of_encoding(max_degree.max(1)).sqrt()
 }
 
 /// Enough for a clean encoding, but no more than six per degree.

@@ -22,6 +22,7 @@ use super::denoiser::{Denoiser, DenoiserConfig};
 use super::objective::{Objective, Quadrature};
 use super::schedule::{InvalidSchedule, Schedule, ScheduleConfig};
 use super::sphere_grid::{SphereGrid, tensor};
+use super::standardization::Standardization;
 use crate::tensors::fused::{is_cpu, numbers_of};
 
 /// Everything that fixes a model but its weights.
@@ -79,11 +80,14 @@ pub struct SampleOptions {
     pub guidance: f64,
     /// The same seed gives the same samples on the same backend.
     pub seed: u64,
+    /// The noise begins anew after so many rows, so that what is drawn for one image does not depend on the
+    /// images beside it. 0: no two rows have the same noise.
+    pub noise_repeats_after: usize,
 }
 
 impl Default for SampleOptions {
     fn default() -> SampleOptions {
-        SampleOptions { method: Method::OnePass, guidance: 1.0, seed: 0 }
+        SampleOptions { method: Method::OnePass, guidance: 1.0, seed: 0, noise_repeats_after: 0 }
     }
 }
 
@@ -104,6 +108,7 @@ pub struct Diffusion {
     config: DiffusionConfig,
     schedule: Schedule,
     denoiser: Denoiser,
+    standardization: Option<Standardization>,
     /// For the mean encoding of an exponential density.
     grid: MomentGrid,
     device: Device,
@@ -138,7 +143,38 @@ impl Diffusion {
             let grid = Grid::new(rings, 2 * rings);
             MomentGrid::Tensors(Box::new(SphereGrid::new(grid, max_degree, device)))
         };
-        Ok(Diffusion { config, schedule, denoiser, grid, device: device.clone() })
+        Ok(Diffusion {
+            config,
+            schedule,
+            denoiser,
+            standardization: None,
+            grid,
+            device: device.clone(),
+        })
+    }
+
+    /// The same model for conditions that are centered and scaled first.
+    pub fn standardized(self, standardization: Option<Standardization>) -> Diffusion {
+        Diffusion { standardization, ..self }
+    }
+
+    /// What conditions are centered and scaled by, if they are.
+    pub fn standardization(&self) -> Option<&Standardization> {
+        self.standardization.as_ref()
+    }
+
+    /// The condition `[rows, c]` of embeddings as an encoder gives them.
+    ///
+    /// # Panics
+    /// If these are not whole embeddings.
+    pub fn condition(&self, mut embeddings: Vec<f32>) -> Tensor<2> {
+        if let Some(standardization) = &self.standardization {
+            standardization.apply(&mut embeddings);
+        }
+        let width = self.config.denoiser.condition_size;
+        assert!(embeddings.len().is_multiple_of(width), "whole embeddings of {width} numbers");
+        let rows = embeddings.len() / width;
+        tensor(embeddings, [rows, width], &self.device)
     }
 
     /// What fixes the model but its weights.
@@ -194,22 +230,24 @@ impl Diffusion {
     ) -> Tensor<2> {
         let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
         let levels = self.levels(options.method);
-        let mut latent = self.noise(batch, &mut rng);
+        let noise =
+            |rng: &mut ChaCha8Rng| self.repeated_noise(batch, options.noise_repeats_after, rng);
+        let mut latent = noise(&mut rng);
         let mut output = latent.clone();
         for (k, t) in levels.iter().enumerate() {
             output = self.guided(&latent, condition.as_ref(), *t, options.guidance);
             watch(Step { t: *t, latent: &latent, output: &output });
             let Some(next) = levels.get(k + 1) else { break };
             let estimate = self.estimate(output.clone());
-            let fresh = (options.method == Method::Ddpm).then(|| self.noise(batch, &mut rng));
+            let fresh = (options.method == Method::Ddpm).then(|| noise(&mut rng));
             latent = self.step(latent, estimate, *t, *next, fresh);
         }
         output
     }
 
     /// The noise levels that a method visits, the highest first. They end where nothing is
-    /// left to decide: there the output is as sharp as an encoding.
-    fn levels(&self, method: Method) -> Vec<usize> {
+    /// left to decide: there the output is as sharp as an encoding. All of them are trained.
+    pub fn levels(&self, method: Method) -> Vec<usize> {
         let (last, first) = self.trained_levels().into_inner();
         match method {
             Method::OnePass => vec![first],
@@ -320,6 +358,14 @@ impl Diffusion {
         let size = self.config.denoiser.coefficients();
         let values = rng.sample_iter(StandardNormal).take(batch * size).collect();
         tensor(values, [batch, size], &self.device)
+    }
+
+    fn repeated_noise(&self, batch: usize, after: usize, rng: &mut impl Rng) -> Tensor<2> {
+        if after == 0 || after >= batch {
+            return self.noise(batch, rng);
+        }
+        assert!(batch.is_multiple_of(after), "{batch} rows are not whole times {after}");
+        self.noise(after, rng).repeat_dim(0, batch / after)
     }
 
     /// x_t for true encodings `[batch, d]` (of √4π·Y) and a noise level for each row.

@@ -1,17 +1,17 @@
 //! From photographs to embeddings: preprocessing and network together.
 
-use std::fs::File;
 use std::io::ErrorKind::{NotADirectory, NotFound};
-use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use burn::tensor::{Device, Tensor, TensorData};
-use sha2::{Digest, Sha256};
 
+use super::embedder::Embedder;
+use super::record::EncoderRecord;
 use super::vision_transformer::{Family, InvalidEncoder, VisionTransformer, weights_in};
-use crate::photo::{Photo, Preprocessing, Views};
+use crate::checksum::{sha256, sha256_of_file};
+use crate::photo::{Crops, Photo, Preprocessing};
 
 /// Pictures that a thread encodes together: products of several are a little more efficient, and
 /// their tokens still stay in its core's cache.
@@ -30,7 +30,7 @@ const PICTURES_AT_ONCE: usize = 4;
 pub struct ImageEncoder {
     network: VisionTransformer,
     preprocessing: Preprocessing,
-    identity: String,
+    record: EncoderRecord,
 }
 
 impl ImageEncoder {
@@ -62,8 +62,18 @@ impl ImageEncoder {
                 usual
             }
         };
-        let identity = identity_of(&weights_in(path)?, &network, &preprocessing)?;
-        Ok(ImageEncoder { network, preprocessing, identity })
+        let record = record_of(&weights_in(path)?, &network, &preprocessing)?;
+        let mut encoder = ImageEncoder { network, preprocessing, record };
+        let pixels = encoder.preprocessing.apply(&Photo::test_picture());
+        encoder.record.test_embedding = encoder.embed_pixels(pixels);
+        Ok(encoder)
+    }
+
+    /// The same encoder under the name by which it is fetched, and the commit on the hub.
+    pub fn named(mut self, name: &str, revision: Option<&str>) -> ImageEncoder {
+        self.record.name = Some(name.to_owned());
+        self.record.revision = revision.map(str::to_owned);
+        self
     }
 
     /// The network.
@@ -71,36 +81,34 @@ impl ImageEncoder {
         &self.network
     }
 
-    /// Which weights and which preprocessing: embeddings with the same identity may be mixed.
-    pub fn identity(&self) -> &str {
-        &self.identity
+    /// The embedding of one photograph.
+    pub fn embed_photo(&self, photo: &Photo) -> Vec<f32> {
+        self.embed_photos(std::slice::from_ref(photo), &Crops::Single)
     }
 
-    /// Length of an embedding.
-    pub fn width(&self) -> usize {
+    fn forward(&self, pixels: Vec<f32>) -> Vec<f32> {
+        let size = self.preprocessing.crop as usize;
+        let shape = [pixels.len() / self.preprocessing.len(), 3, size, size];
+        let pixels = Tensor::<4>::from_data(TensorData::new(pixels, shape), &self.network.device());
+        let embeddings = self.network.forward(pixels).into_data_as::<f32>();
+        embeddings.try_into_vec().expect("just made of f32")
+    }
+}
+
+impl Embedder for ImageEncoder {
+    fn record(&self) -> &EncoderRecord {
+        &self.record
+    }
+
+    fn width(&self) -> usize {
         self.network.config().embedding
     }
 
-    /// How pictures are prepared.
-    pub fn preprocessing(&self) -> &Preprocessing {
+    fn preprocessing(&self) -> &Preprocessing {
         &self.preprocessing
     }
 
-    /// The embedding of one photograph.
-    pub fn embed_photo(&self, photo: &Photo) -> Vec<f32> {
-        self.embed(self.preprocessing.apply(photo))
-    }
-
-    /// The embeddings of some views of a photograph, one after the other.
-    pub fn embed_views(&self, photo: &Photo, views: &Views) -> Vec<f32> {
-        self.embed(views.prepare(photo, &self.preprocessing))
-    }
-
-    /// The embeddings, one after the other, of prepared pictures, one after the other.
-    ///
-    /// # Panics
-    /// If the numbers aren't those of whole pictures.
-    pub fn embed(&self, pixels: Vec<f32>) -> Vec<f32> {
+    fn embed_pixels(&self, pixels: Vec<f32>) -> Vec<f32> {
         let each = self.preprocessing.len();
         assert!(pixels.len().is_multiple_of(each), "pixels of whole pictures");
         // On the CPU each thread takes pictures of its own: nothing to wait for, and a
@@ -127,14 +135,6 @@ impl ImageEncoder {
         });
         embeddings.into_inner().unwrap_or_else(PoisonError::into_inner).concat()
     }
-
-    fn forward(&self, pixels: Vec<f32>) -> Vec<f32> {
-        let size = self.preprocessing.crop as usize;
-        let shape = [pixels.len() / self.preprocessing.len(), 3, size, size];
-        let pixels = Tensor::<4>::from_data(TensorData::new(pixels, shape), &self.network.device());
-        let embeddings = self.network.forward(pixels).into_data_as::<f32>();
-        embeddings.try_into_vec().expect("just made of f32")
-    }
 }
 
 /// Runs something on one thread, whatever it would share among the threads of rayon.
@@ -149,34 +149,33 @@ fn alone<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     })
 }
 
-/// A name for the weights, the network and the preprocessing: any change of them shows.
-fn identity_of(
+/// What is known of an encoder without asking it. Any change of weights, network or preprocessing shows.
+fn record_of(
     weights: &Path,
     network: &VisionTransformer,
     preprocessing: &Preprocessing,
-) -> Result<String, InvalidEncoder> {
+) -> Result<EncoderRecord, InvalidEncoder> {
     let failed = |error: std::io::Error| InvalidEncoder::file(weights, error.to_string());
-    let mut file = File::open(weights).map_err(failed)?;
-    let mut digest = Sha256::new();
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut buffer).map_err(failed)? {
-            0 => break,
-            read => digest.update(&buffer[..read]),
-        }
-    }
-    digest.update(format!("{:?} {preprocessing:?}", network.config()));
-    let digest: String = digest.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let sum = sha256_of_file(weights).map_err(failed)?;
     let config = network.config();
+    let digest = sha256(format!("{sum} {config:?} {preprocessing:?}").as_bytes());
     let family = match config.family {
         Family::Clip => "clip",
         Family::Dinov2 => "dinov2",
     };
     let Preprocessing { shortest_side, crop, .. } = preprocessing;
-    Ok(format!(
-        "{family} {}×{}/{} id:{digest} resize {shortest_side} crop {crop}",
-        config.token_width, config.layers, config.patch_size
-    ))
+    let identity = format!(
+        "{family} {}×{}/{} id:{} resize {shortest_side} crop {crop}",
+        config.token_width,
+        config.layers,
+        config.patch_size,
+        &digest[..16],
+    );
+    Ok(EncoderRecord {
+        sha256: Some(sum),
+        preprocessing: Some(preprocessing.clone()),
+        ..EncoderRecord::of_identity(identity)
+    })
 }
 
 #[cfg(test)]
@@ -194,17 +193,19 @@ mod tests {
         let encoder = ImageEncoder::open(&tiny_clip(), &Device::flex()).expect("it is there");
         let each = encoder.preprocessing().len();
         let pixels: Vec<f32> = (0..11 * each).map(|k| (k as f32 * 0.37).sin()).collect();
-        let alone: Vec<f32> =
-            pixels.chunks(each).flat_map(|picture| encoder.embed(picture.to_vec())).collect();
+        let alone: Vec<f32> = pixels
+            .chunks(each)
+            .flat_map(|picture| encoder.embed_pixels(picture.to_vec()))
+            .collect();
         assert_eq!(alone.len(), 11 * encoder.width());
         for threads in [1, 2, 3] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-            let together = pool.expect("threads").install(|| encoder.embed(pixels.clone()));
+            let together = pool.expect("threads").install(|| encoder.embed_pixels(pixels.clone()));
             let largest =
                 together.iter().zip(&alone).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
             assert!(largest < 1e-5 && together.len() == alone.len(), "{threads}: {largest:e}");
         }
-        assert_eq!(encoder.embed(Vec::new()), Vec::<f32>::new());
+        assert_eq!(encoder.embed_pixels(Vec::new()), Vec::<f32>::new());
     }
 
     #[test]
@@ -215,7 +216,7 @@ mod tests {
         }
         let identity = || {
             let encoder = ImageEncoder::open(folder.path(), &Device::flex()).expect("it is there");
-            encoder.identity().to_owned()
+            encoder.record().identity.clone()
         };
         let before = identity();
         assert_eq!(before, identity());

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use country_boundaries::{BOUNDARIES_ODBL_360X180, CountryBoundaries};
 use locdiff_sphere::LatLon;
 use reverse_geocoder::ReverseGeocoder;
+use serde::Serialize;
 
 use super::countries;
 
@@ -17,7 +18,7 @@ const NEAR_KM: f64 = 50.0;
 const HARBOUR_KM: f64 = 10.0;
 
 /// What people call a place.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlaceName {
     /// The nearest town, if there is one within 50 km.
     pub town: Option<String>,

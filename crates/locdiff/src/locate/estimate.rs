@@ -1,18 +1,23 @@
-//! What a model believes about one photograph, and what people want to know of it.
+//! What a model makes of one photograph, and what people want to know of it.
 
 use std::fmt;
 
 use locdiff_sphere::{Area, Density, InvalidDensity, LatLon, Survey};
 
+use super::inference::{Decode, Inference};
 use super::model::ModelIdentity;
-use crate::geography::Constraint;
-use crate::geography::{PlaceName, place_name};
+use crate::geography::{Constraint, PlaceName, place_name};
 
-/// Where a photograph was probably taken: a density on the Earth, and the model it came from.
+/// Of moments for [`Decode::Kl`], if the density has no degree of its own: the paper's.
+const KL_DEGREE: usize = 47;
+
+/// Where a photograph was probably taken: a density on the Earth, the model it came from, and how.
 #[derive(Debug, Clone)]
 pub struct Estimate {
     density: Density,
     model: ModelIdentity,
+    inference: Inference,
+    warnings: Vec<String>,
     within: Vec<String>,
 }
 
@@ -32,9 +37,13 @@ pub struct Candidate {
 /// The numbers that most people ask for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
+    /// The answer as one place, by [`Inference::decode`].
+    pub place: LatLon,
+    /// What is there.
+    pub name: PlaceName,
     /// Distinct places, the most probable first; at least one.
     pub candidates: Vec<Candidate>,
-    /// A circle of this radius around the first holds half of everything.
+    /// A circle of this radius around the place holds half of everything.
     pub radius_50_km: f64,
     /// And one of this radius holds nine tenths.
     pub radius_90_km: f64,
@@ -48,8 +57,13 @@ pub struct Summary {
 
 impl Estimate {
     /// A model's answer.
-    pub fn new(density: Density, model: ModelIdentity) -> Estimate {
-        Estimate { density, model, within: Vec::new() }
+    pub fn new(
+        density: Density,
+        model: ModelIdentity,
+        inference: Inference,
+        warnings: Vec<String>,
+    ) -> Estimate {
+        Estimate { density, model, inference, warnings, within: Vec::new() }
     }
 
     /// The density.
@@ -60,6 +74,16 @@ impl Estimate {
     /// The model that gave it.
     pub fn model(&self) -> &ModelIdentity {
         &self.model
+    }
+
+    /// How it was computed.
+    pub fn inference(&self) -> &Inference {
+        &self.inference
+    }
+
+    /// What the model's training supports badly of that.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// What the answer was restricted to, in words.
@@ -73,7 +97,7 @@ impl Estimate {
         let density = self.density.restricted_to(constraint.area().clone())?;
         let mut within = self.within.clone();
         within.push(constraint.to_string());
-        Ok(Estimate { density, model: self.model.clone(), within })
+        Ok(Estimate { density, within, ..self.clone() })
     }
 
     /// Measures the density: regions, probabilities of areas and all else come from there.
@@ -88,13 +112,46 @@ impl Estimate {
 
     /// Up to so many candidates, and radii.
     pub fn summary(&self, candidates: usize) -> Summary {
-        Summary::of(&self.survey(), candidates)
+        Summary::of(&self.survey(), candidates, self.inference.decode)
+    }
+
+    /// One place, by [`Inference::decode`].
+    pub fn place(&self) -> LatLon {
+        self.inference.decode.place(&self.survey())
+    }
+}
+
+impl Decode {
+    /// One place from a density.
+    pub fn place(self, survey: &Survey<'_>) -> LatLon {
+        let mode = || survey.modes().modes[0].place;
+        match self {
+            Decode::Mode => mode(),
+            // A density that is the same in all directions has no mean.
+            Decode::Mean => survey.mean_place().unwrap_or_else(mode),
+            Decode::Kl => survey.nearest_encoding(degree_of(survey.density())),
+            Decode::Geoscore => survey.best_expected_geoscore().place,
+            Decode::Distance => survey.least_expected_distance().place,
+        }
+    }
+}
+
+/// The degree that a density's detail has, or the paper's.
+fn degree_of(density: &Density) -> usize {
+    match density {
+        Density::Exponential(density) => density.coefficients().max_degree(),
+        Density::Linear(density) => density.coefficients().max_degree(),
+        Density::Mixture(mixture) => {
+            mixture.parts().map(|(_, part)| degree_of(part)).max().unwrap_or(KL_DEGREE)
+        }
+        Density::Restriction(restriction) => degree_of(restriction.whole()),
+        _ => KL_DEGREE,
     }
 }
 
 impl Summary {
     /// What a survey says, with up to so many candidates (at least one).
-    pub fn of(survey: &Survey<'_>, candidates: usize) -> Summary {
+    pub fn of(survey: &Survey<'_>, candidates: usize, decode: Decode) -> Summary {
         let modes = survey.modes();
         let shown = modes.modes.iter().take(candidates.max(1));
         let candidates: Vec<Candidate> = shown
@@ -105,13 +162,15 @@ impl Summary {
                 radius_km: survey.radius_km(mode.place, 0.5 * mode.mass),
             })
             .collect();
-        let best = candidates[0].place;
+        let place = decode.place(survey);
         Summary {
-            radius_50_km: survey.radius_km(best, 0.5),
-            radius_90_km: survey.radius_km(best, 0.9),
+            radius_50_km: survey.radius_km(place, 0.5),
+            radius_90_km: survey.radius_km(place, 0.9),
             area_50_km2: survey.region(0.5).area_km2(),
             area_90_km2: survey.region(0.9).area_km2(),
             kernel_km: modes.kernel_km,
+            name: place_name(place),
+            place,
             candidates,
         }
     }

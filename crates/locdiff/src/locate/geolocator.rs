@@ -1,9 +1,13 @@
 //! A model of any kind, asked about photographs.
 
-use locdiff_sphere::Coefficients;
+use std::sync::Arc;
+
+use locdiff_sphere::Density;
 
 use super::estimate::Estimate;
-use super::model::{LocationModel, ModelIdentity, NotItsKind};
+use super::inference::{Inference, InferenceOptions, InvalidInference};
+use super::model::{Frame, LocationModel, ModelIdentity, NotItsKind};
+use crate::encoders::EncoderRecord;
 use crate::photo::Photo;
 
 /// Looks at photographs and answers with probability maps.
@@ -15,20 +19,33 @@ use crate::photo::Photo;
 /// println!("{}", estimate.summary(5).best());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Clone)]
 pub struct Geolocator {
-    model: Box<dyn LocationModel>,
+    model: Arc<dyn LocationModel>,
+    inference: Inference,
+    warnings: Vec<String>,
 }
 
 impl std::fmt::Debug for Geolocator {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "Geolocator({:?})", self.model.identity())
+        write!(formatter, "Geolocator({:?}, {:?})", self.model.identity(), self.inference)
     }
 }
 
 impl Geolocator {
-    /// Any model.
+    /// Any model, asked as it likes best.
     pub fn from_model(model: impl LocationModel + 'static) -> Geolocator {
-        Geolocator { model: Box::new(model) }
+        let inference = model.inference();
+        let warnings = model.check(&inference).unwrap_or_default();
+        Geolocator { model: Arc::new(model), inference, warnings }
+    }
+
+    /// The same model, asked in another way. That costs nothing: the model is shared.
+    pub fn with(&self, options: &InferenceOptions) -> Result<Geolocator, InvalidInference> {
+        let inference = self.inference.with(options);
+        inference.check()?;
+        let warnings = self.model.check(&inference)?;
+        Ok(Geolocator { model: Arc::clone(&self.model), inference, warnings })
     }
 
     /// Which model this is.
@@ -36,9 +53,36 @@ impl Geolocator {
         self.model.identity()
     }
 
+    /// How it is asked.
+    pub fn inference(&self) -> &Inference {
+        &self.inference
+    }
+
+    /// What the model's training supports badly of that.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
     /// Where a photograph was taken.
     pub fn locate(&self, photo: &Photo) -> Result<Estimate, NotItsKind> {
         self.locate_all(std::slice::from_ref(photo)).pop().expect("one answer for one photograph")
+    }
+
+    /// Where photographs were taken, each by itself; together they are a little faster.
+    pub fn locate_all(&self, photos: &[Photo]) -> Vec<Result<Estimate, NotItsKind>> {
+        let answers = self.model.locate(photos, &self.inference).into_iter();
+        answers.map(|answer| answer.map(|density| self.estimate(density))).collect()
+    }
+
+    /// [`LocationModel::locate_embeddings`].
+    pub fn locate_embeddings(&self, embeddings: &[f32], views: usize) -> Option<Vec<Estimate>> {
+        let densities = self.model.locate_embeddings(embeddings, views, &self.inference)?;
+        Some(densities.into_iter().map(|density| self.estimate(density)).collect())
+    }
+
+    /// [`LocationModel::takes_embeddings_of`].
+    pub fn takes_embeddings_of(&self) -> Option<(&EncoderRecord, usize)> {
+        self.model.takes_embeddings_of()
     }
 
     /// [`LocationModel::embed`].
@@ -52,16 +96,12 @@ impl Geolocator {
     }
 
     /// [`LocationModel::denoising`].
-    pub fn denoising(&self, photo: &Photo, frames: usize, seed: u64) -> Vec<(usize, Coefficients)> {
-        self.model.denoising(photo, frames, seed)
+    pub fn denoising(&self, photo: &Photo, frames: usize) -> Vec<Frame> {
+        self.model.denoising(photo, frames, &self.inference)
     }
 
-    /// Where photographs were taken, each by itself; together they are a little faster.
-    pub fn locate_all(&self, photos: &[Photo]) -> Vec<Result<Estimate, NotItsKind>> {
-        let identity = self.model.identity();
-        let answers = self.model.locate(photos).into_iter();
-        answers
-            .map(|answer| answer.map(|density| Estimate::new(density, identity.clone())))
-            .collect()
+    fn estimate(&self, density: Density) -> Estimate {
+        let identity = self.model.identity().clone();
+        Estimate::new(density, identity, self.inference, self.warnings.clone())
     }
 }

@@ -1,23 +1,40 @@
-//! Which model answers if nobody named one: the one inside the program first, another one about what isn't for it.
+//! Which model answers if nobody named one: the first one, and another one about what isn't for it.
+
+use std::fmt;
 
 use super::estimate::Estimate;
 use super::geolocator::Geolocator;
 use super::model::NotItsKind;
 use crate::photo::Photo;
 
-/// The model inside the program.
-pub const BUILT_IN: &str = "earth-view";
-/// The one that is asked about photographs from the ground, if it is installed.
-pub const FOR_THE_GROUND: &str = "geoclip";
+/// Why a model was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChosenBecause {
+    /// Somebody named it.
+    Named,
+    /// It is asked first, and accepted the picture.
+    AcceptedPicture,
+    /// The one that is asked first rejected the picture.
+    ForTheGround,
+}
 
-/// Why a model was asked.
-pub const NAMED: &str = "it was asked for by name";
-const LOOKS_LIKE_A_VIEW: &str = "it takes the picture for a view of the Earth from above";
-/// Why a model was asked.
-pub const OTHERWISE: &str = "it is the one installed for photographs from the ground";
+impl fmt::Display for ChosenBecause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ChosenBecause::Named => "it was asked for by name",
+            ChosenBecause::AcceptedPicture => {
+                "it accepted the picture as a view of the Earth from above"
+            }
+            ChosenBecause::ForTheGround => {
+                "it is the one installed for photographs from the ground"
+            }
+        })
+    }
+}
 
 /// An answer and why this model gave it, or why there is none.
-pub type Said = Result<(Estimate, &'static str), NoAnswer>;
+pub type Located = Result<(Estimate, ChosenBecause), NoAnswer>;
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,28 +46,34 @@ pub struct NoAnswer {
     pub no_model: bool,
 }
 
-/// What one model says of each photograph, asked for this reason.
-pub fn ask(model: &Geolocator, because: &'static str, photos: &[Photo]) -> Vec<Said> {
-    model.locate_all(photos).into_iter().map(|said| because_of(said, because)).collect()
+/// What one model makes of each photograph, asked for this reason.
+pub fn locate_because(
+    model: &Geolocator,
+    because: ChosenBecause,
+    photos: &[Photo],
+) -> Vec<Located> {
+    let answers = model.locate_all(photos).into_iter();
+    answers.map(|answer| with_reason(answer, because)).collect()
 }
 
-/// What the first model says of each photograph; of those that are nothing for it, what `other` says,
+/// What the first model makes of each photograph; of those that are nothing for it, what `other` makes,
 /// if there is another.
-pub fn ask_in_turn(
+pub fn locate_in_turn(
     first: &Geolocator,
     photos: &[Photo],
-    other: Option<impl FnOnce(&[Photo]) -> Vec<Said>>,
-) -> Vec<Said> {
-    let said = first.locate_all(photos);
-    let is_for_others = |said: &&Result<_, _>| matches!(said, Err(NotItsKind::Other(_)));
+    other: Option<impl FnOnce(&[Photo]) -> Vec<Located>>,
+) -> Vec<Located> {
+    let answers = first.locate_all(photos);
+    let is_for_others = |answer: &&Result<_, _>| matches!(answer, Err(NotItsKind::Other(_)));
     // Pictures are large: they are copied only if somebody else will look at them.
-    let others = other.filter(|_| said.iter().any(|said| is_for_others(&said))).map(|other| {
-        let chosen = said.iter().zip(photos).filter(|(said, _)| is_for_others(said));
-        other(&chosen.map(|(_, photo)| photo.clone()).collect::<Vec<Photo>>())
-    });
+    let others =
+        other.filter(|_| answers.iter().any(|answer| is_for_others(&answer))).map(|other| {
+            let chosen = answers.iter().zip(photos).filter(|(answer, _)| is_for_others(answer));
+            other(&chosen.map(|(_, photo)| photo.clone()).collect::<Vec<Photo>>())
+        });
     let mut others = others.map(Vec::into_iter);
     let name = &first.identity().name;
-    let answers = said.into_iter().map(|said| match (said, &mut others) {
+    let answers = answers.into_iter().map(|answer| match (answer, &mut others) {
         (Err(NotItsKind::Other(_)), Some(others)) => {
             others.next().expect("an answer for each photograph")
         }
@@ -58,12 +81,13 @@ pub fn ask_in_turn(
             reason: format!("no suitable model: for {name}, {why}"),
             no_model: true,
         }),
-        (said, _) => because_of(said, LOOKS_LIKE_A_VIEW),
+        (answer, _) => with_reason(answer, ChosenBecause::AcceptedPicture),
     });
     answers.collect()
 }
 
-fn because_of(said: Result<Estimate, NotItsKind>, because: &'static str) -> Said {
-    said.map(|estimate| (estimate, because))
+fn with_reason(answer: Result<Estimate, NotItsKind>, because: ChosenBecause) -> Located {
+    answer
+        .map(|estimate| (estimate, because))
         .map_err(|reason| NoAnswer { reason: reason.to_string(), no_model: false })
 }

@@ -1,11 +1,22 @@
 //! The contract between models and everything around them: photographs in, densities out.
+//!
+//! A [`LocationModel`] is whatever fulfils it, a [`Geolocator`] asks one in the way that an [`Inference`]
+//! says, and answers with an [`Estimate`]. An [`Answer`] is what is printed, sent and stored of that.
 
+mod answer;
 mod estimate;
+mod features;
 mod geolocator;
 mod in_turn;
+mod inference;
 mod model;
 
+pub use answer::{
+    Answer, AnswerOptions, CandidateFacts, ExifPlace, ImageFacts, ModelFacts, PlaceFacts, RowFacts,
+};
 pub use estimate::{Candidate, Estimate, Summary};
+pub use features::features;
 pub use geolocator::Geolocator;
-pub use in_turn::{BUILT_IN, FOR_THE_GROUND, NAMED, NoAnswer, OTHERWISE, Said, ask, ask_in_turn};
-pub use model::{LocationModel, ModelIdentity, NotItsKind};
+pub use in_turn::{ChosenBecause, Located, NoAnswer, locate_because, locate_in_turn};
+pub use inference::{Decode, Inference, InferenceOptions, InvalidInference, Sampler};
+pub use model::{Frame, LocationModel, ModelIdentity, NotItsKind};

@@ -1,7 +1,9 @@
 //! What a model is, and what it says of itself.
 
-use locdiff_sphere::{Coefficients, Density};
+use locdiff_sphere::{Density, DensityRecord};
 
+use super::inference::{Inference, InvalidInference};
+use crate::encoders::EncoderRecord;
 use crate::photo::Photo;
 
 /// What every model that locates photographs fulfils, whatever is inside.
@@ -9,16 +11,40 @@ pub trait LocationModel: Send + Sync {
     /// Which model this is, and what its numbers are worth.
     fn identity(&self) -> &ModelIdentity;
 
+    /// How it answers unless somebody asks for something else.
+    fn inference(&self) -> Inference {
+        Inference::default()
+    }
+
+    /// Whether it can answer in some way. What its training supports badly comes back as warnings.
+    fn check(&self, inference: &Inference) -> Result<Vec<String>, InvalidInference>;
+
     /// A density for each photograph, in their order; or why a photograph is none of those that
-    /// the model is for.
-    fn locate(&self, photos: &[Photo]) -> Vec<Result<Density, NotItsKind>>;
+    /// the model is for. `inference` is one that [`LocationModel::check`] accepted.
+    fn locate(&self, photos: &[Photo], inference: &Inference) -> Vec<Result<Density, NotItsKind>>;
 
     /// What the model's encoder makes of each photograph: the numbers that its answer is made of.
     fn embed(&self, photos: &[Photo]) -> Vec<Vec<f32>>;
 
-    /// One way to an answer by diffusion, to be watched: so many of its steps, from "anywhere" to a
-    /// place, with the exponents of what is believed there. Nothing if the model has no diffusion.
-    fn denoising(&self, _photo: &Photo, _frames: usize, _seed: u64) -> Vec<(usize, Coefficients)> {
+    /// A density for each row of embeddings that were made beforehand, each of so many views: `[rows, views,
+    /// width]`. `None` if the model takes photographs only.
+    fn locate_embeddings(
+        &self,
+        _embeddings: &[f32],
+        _views: usize,
+        _inference: &Inference,
+    ) -> Option<Vec<Density>> {
+        None
+    }
+
+    /// The encoder whose embeddings [`LocationModel::locate_embeddings`] takes, and their length.
+    fn takes_embeddings_of(&self) -> Option<(&EncoderRecord, usize)> {
+        None
+    }
+
+    /// One way to an answer by diffusion, to be watched: so many of the steps of this model, from "anywhere" to a
+    /// place. Nothing if the model has no diffusion.
+    fn denoising(&self, _photo: &Photo, _frames: usize, _inference: &Inference) -> Vec<Frame> {
         Vec::new()
     }
 
@@ -26,6 +52,17 @@ pub trait LocationModel: Send + Sync {
     fn can_denoise(&self) -> bool {
         false
     }
+}
+
+/// One step of a denoising.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Frame {
+    /// Which step: 0 is pure noise.
+    pub step: usize,
+    /// The last step.
+    pub of: usize,
+    /// What the network makes of the latent there.
+    pub density: DensityRecord,
 }
 
 /// Which model gave an answer, and what its numbers are worth.
@@ -46,6 +83,7 @@ pub struct ModelIdentity {
 
 /// The photograph is none of those that a model is for.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NotItsKind {
     /// It shows something else: another model may know.
     #[error("not a picture for this model: {0}")]

@@ -1,38 +1,56 @@
-//! A model on disk: a directory with `config.json`, `model.safetensors` and a `README.md`.
+//! A model on disk: a directory with `config.json`, weights and a `README.md`, whatever kind it is.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::checksum::sha256_of_file;
 use crate::diffusion::InvalidSchedule;
-use crate::diffusion::{Diffusion, DiffusionConfig};
-use crate::tensors::{InvalidWeights, read_weights, write_weights};
+use crate::tensors::InvalidWeights;
 
-const FORMAT: &str = "locdiff-diffusion";
-const VERSION: u32 = 1;
-const CONFIG: &str = "config.json";
-const WEIGHTS: &str = "model.safetensors";
+pub(super) const FORMAT: &str = "locdiff-model";
+pub(super) const VERSION: u32 = 2;
+/// What diffusions were before directories had kinds.
+pub(super) const FORMAT_1: &str = "locdiff-diffusion";
+pub(super) const CONFIG: &str = "config.json";
+pub(super) const WEIGHTS: &str = "model.safetensors";
+pub(super) const CARD: &str = "README.md";
+/// GeoCLIP's own releases have no kind.
+const GEOCLIP: &str = "geoclip-geolocation";
 
-/// `config.json`.
-#[derive(Debug, Serialize, Deserialize)]
-struct ModelFile {
-    format: String,
-    version: u32,
-    /// The program that wrote it.
-    written_by: String,
-    /// What the condition is: the encoder that the model was trained with.
-    encoder: String,
-    #[serde(flatten)]
-    config: DiffusionConfig,
+/// What is in a model directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum ModelKind {
+    /// A network of the paper's, with its schedule and objective: what `locdiff train` writes.
+    Diffusion,
+    /// An encoder with a head, for views of the Earth from above.
+    EarthView,
+    /// GeoCLIP's head, location encoder and gallery.
+    Geoclip,
+}
+
+impl ModelKind {
+    /// As `config.json` has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ModelKind::Diffusion => "diffusion",
+            ModelKind::EarthView => "earth-view",
+            ModelKind::Geoclip => "geoclip",
+        }
+    }
 }
 
 /// Why a directory is not a model.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidModel {
     /// A file can't be read or written.
-    #[error("cannot {what} {path}: {source}")]
+    #[error("cannot {what} {}: {source}", path.display())]
     File {
         /// What was tried.
         what: &'static str,
@@ -42,7 +60,7 @@ pub enum InvalidModel {
         source: std::io::Error,
     },
     /// `config.json` is not what it should be.
-    #[error("{path} is not a model's configuration: {source}")]
+    #[error("{} is not a model's configuration: {source}", path.display())]
     Config {
         /// The file.
         path: PathBuf,
@@ -50,12 +68,33 @@ pub enum InvalidModel {
         source: serde_json::Error,
     },
     /// The model is of another kind or from another version.
-    #[error("{path} is of format {found}, this program reads {FORMAT} version {VERSION}")]
+    #[error(
+        "{} is {found}, this program reads {FORMAT} version {VERSION}, {FORMAT_1} version 1 and GeoCLIP's releases",
+        path.display()
+    )]
     Version {
         /// The file.
         path: PathBuf,
         /// What the file says.
         found: String,
+    },
+    /// A directory of one kind was opened as another.
+    #[error("{} is of kind {}, {} was expected", path.display(), found.name(), expected.name())]
+    Kind {
+        /// The directory.
+        path: PathBuf,
+        /// What it is.
+        found: ModelKind,
+        /// What it should be.
+        expected: ModelKind,
+    },
+    /// The configuration and what lies beside it contradict each other.
+    #[error("{}: {reason}", path.display())]
+    Contents {
+        /// The directory or file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
     },
     /// The noise levels are of no use.
     #[error(transparent)]
@@ -65,47 +104,145 @@ pub enum InvalidModel {
     Weights(#[from] InvalidWeights),
 }
 
-impl Diffusion {
-    /// Writes the model into a directory, which is made if need be. `encoder` names what the
-    /// condition is; `card` is the text of the model card.
-    pub fn save(&self, directory: &Path, encoder: &str, card: &str) -> Result<(), InvalidModel> {
-        let file = |what, name: &str| {
-            let path = directory.join(name);
-            move |source| InvalidModel::File { what, path, source }
+impl InvalidModel {
+    pub(super) fn file(what: &'static str, path: PathBuf) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| InvalidModel::File { what, path, source }
+    }
+}
+
+/// A directory whose `config.json` was read.
+#[derive(Debug, Clone)]
+pub struct ModelDirectory {
+    path: PathBuf,
+    kind: ModelKind,
+    text: String,
+    config: Value,
+}
+
+/// A file of a model, compared with what `config.json` says of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckedFile {
+    /// Its name in the directory.
+    pub name: String,
+    /// What is wrong with it, if anything.
+    pub problem: Option<String>,
+}
+
+impl ModelDirectory {
+    /// Reads `config.json`, and nothing else.
+    pub fn read(path: &Path) -> Result<ModelDirectory, InvalidModel> {
+        let file = path.join(CONFIG);
+        let text = fs::read_to_string(&file).map_err(InvalidModel::file("read", file.clone()))?;
+        let invalid = |source| InvalidModel::Config { path: file.clone(), source };
+        let config: Value = serde_json::from_str(&text).map_err(invalid)?;
+        let kind = if config["format"] == FORMAT && config["version"] == VERSION {
+            serde_json::from_value(config["kind"].clone()).map_err(invalid)?
+        } else if config["format"] == FORMAT_1 && config["version"] == 1 {
+            ModelKind::Diffusion
+        } else if config["model_type"] == GEOCLIP {
+            ModelKind::Geoclip
+        } else {
+            let found = match (&config["format"], &config["model_type"]) {
+                (Value::Null, Value::Null) => "not a model's configuration".to_owned(),
+                (Value::Null, kind) => format!("of model_type {kind}"),
+                (format, _) => format!("of format {format} version {}", config["version"]),
+            };
+            return Err(InvalidModel::Version { path: file, found });
         };
-        fs::create_dir_all(directory).map_err(file("make", ""))?;
-        write_weights(self.denoiser(), &directory.join(WEIGHTS), &[("format", FORMAT)])?;
-        let config = ModelFile {
-            format: FORMAT.into(),
-            version: VERSION,
-            written_by: concat!("locdiff ", env!("CARGO_PKG_VERSION")).into(),
-            encoder: encoder.into(),
-            config: self.config().clone(),
-        };
-        let text = serde_json::to_string_pretty(&config).expect("a configuration is JSON");
-        fs::write(directory.join("README.md"), card).map_err(file("write", "README.md"))?;
-        // Last: a directory with a configuration is whole.
-        fs::write(directory.join(CONFIG), text + "\n").map_err(file("write", CONFIG))
+        Ok(ModelDirectory { path: path.to_owned(), kind, text, config })
     }
 
-    /// Reads a model that [`Diffusion::save`] wrote.
-    pub fn open(directory: &Path, device: &Device) -> Result<Diffusion, InvalidModel> {
-        let path = directory.join(CONFIG);
-        let text = fs::read_to_string(&path).map_err(|source| InvalidModel::File {
-            what: "read",
-            path: path.clone(),
-            source,
-        })?;
-        let invalid = |source| InvalidModel::Config { path: path.clone(), source };
-        // Format and version first: the rest may be of another kind.
-        let value: serde_json::Value = serde_json::from_str(&text).map_err(invalid)?;
-        if value["format"] != FORMAT || value["version"] != VERSION {
-            let found = format!("{} version {}", value["format"], value["version"]);
-            return Err(InvalidModel::Version { path, found });
-        }
-        let file: ModelFile = serde_json::from_value(value).map_err(invalid)?;
-        let denoiser = file.config.denoiser.init(device);
-        let denoiser = read_weights(denoiser, &directory.join(WEIGHTS))?;
-        Ok(Diffusion::with_denoiser(file.config, denoiser, device)?)
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
+
+    /// What is in it.
+    pub fn kind(&self) -> ModelKind {
+        self.kind
+    }
+
+    /// All of `config.json`.
+    pub fn config(&self) -> &Value {
+        &self.config
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What people call it: the directory's name.
+    pub fn name(&self) -> String {
+        let full = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        let name = full.file_name().map(|name| name.to_string_lossy().into_owned());
+        // A run's model is in `RUN/model`, and all runs' are.
+        match name.as_deref() {
+            Some("model") => {
+                let run = full.parent().and_then(Path::file_name);
+                run.map_or("model".to_owned(), |run| format!("{}/model", run.to_string_lossy()))
+            }
+            _ => name.unwrap_or_else(|| self.path.display().to_string()),
+        }
+    }
+
+    pub(super) fn expect(&self, expected: ModelKind) -> Result<(), InvalidModel> {
+        if self.kind == expected {
+            return Ok(());
+        }
+        Err(InvalidModel::Kind { path: self.path.clone(), found: self.kind, expected })
+    }
+
+    /// The files that `config.json` names, with their SHA-256. Versions before 2 name none.
+    pub fn files(&self) -> BTreeMap<String, String> {
+        serde_json::from_value(self.config["files"].clone()).unwrap_or_default()
+    }
+
+    /// Reads every file that `config.json` names, and compares it with its checksum.
+    pub fn verify(&self) -> Vec<CheckedFile> {
+        let check = |(name, expected): (String, String)| {
+            let problem = match sha256_of_file(&self.path.join(&name)) {
+                Ok(found) if found == expected => None,
+                Ok(found) => Some(format!("has SHA-256 {found}, {CONFIG} says {expected}")),
+                Err(error) => Some(error.to_string()),
+            };
+            CheckedFile { name, problem }
+        };
+        self.files().into_iter().map(check).collect()
+    }
+
+    /// Bytes of all its files.
+    pub fn size_bytes(&self) -> u64 {
+        let Ok(entries) = fs::read_dir(&self.path) else { return 0 };
+        let sizes = entries.filter_map(|entry| Some(entry.ok()?.metadata().ok()?.len()));
+        sizes.sum()
+    }
+}
+
+/// Writes `config.json` of version 2 with the checksums of the files beside it. Last: a directory with a
+/// configuration is whole.
+pub(super) fn write_config(
+    directory: &Path,
+    kind: ModelKind,
+    config: Value,
+    files: &[&str],
+) -> Result<(), InvalidModel> {
+    let mut sums = BTreeMap::new();
+    for name in files {
+        let path = directory.join(name);
+        let sum = sha256_of_file(&path).map_err(InvalidModel::file("read", path))?;
+        sums.insert(*name, sum);
+    }
+    let mut whole = serde_json::json!({
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": kind,
+        "written_by": concat!("locdiff ", env!("CARGO_PKG_VERSION")),
+        "files": sums,
+    });
+    if let (Value::Object(whole), Value::Object(config)) = (&mut whole, config) {
+        whole.extend(config);
+    }
+    let text = serde_json::to_string_pretty(&whole).expect("a configuration is JSON");
+    let path = directory.join(CONFIG);
+    fs::write(&path, text + "\n").map_err(InvalidModel::file("write", path))
 }

@@ -49,7 +49,12 @@ impl ModelHome {
 
     /// Where a model lives, whether it is there or not.
     pub fn model(&self, name: &str) -> PathBuf {
-        self.directory.join("models").join(name)
+        self.models().join(name)
+    }
+
+    /// Where all of them live.
+    pub fn models(&self) -> PathBuf {
+        self.directory.join("models")
     }
 
     /// Where things are kept that can be computed again.

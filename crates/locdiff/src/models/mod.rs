@@ -1,17 +1,24 @@
 //! Kinds of models that fulfil the contract of [`crate::locate`], and how they are opened.
 
+mod diffusion_files;
+mod diffusion_model;
 mod directory;
 pub mod earth_view;
+mod encoder_search;
 pub mod geoclip;
 mod home;
 mod opening;
 mod registry;
+mod sample_kernel;
 mod self_test;
 
-pub use directory::InvalidModel;
+pub use diffusion_files::{DiffusionAbout, TrainingFacts};
+pub use diffusion_model::DiffusionModel;
+pub use directory::{CheckedFile, InvalidModel, ModelDirectory, ModelKind};
+pub use encoder_search::open_encoder;
 pub use home::{ModelHome, NoHome};
-pub use opening::{CannotOpen, MissingPart, OpenOptions};
-pub use registry::installed_models;
+pub use opening::{CannotOpen, EncoderSource, MissingPart, OpenOptions};
+pub use registry::{BUILT_IN, FOR_THE_GROUND, installed_models, model_directories};
 pub use self_test::{
     SelfTest, SelfTestFailed, record_published_geoclip, test_earth_view, test_encoder, test_geoclip,
 };

@@ -4,16 +4,55 @@ use std::path::PathBuf;
 
 use burn::tensor::Device;
 
+use super::directory::InvalidModel;
 use super::geoclip::GeoClipError;
 use super::home::{ModelHome, NoHome};
-use crate::encoders::InvalidEncoder;
+use crate::encoders::{DifferentEncoder, InvalidEncoder};
+
+/// How a model is opened.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    /// Where it computes.
+    pub device: Device,
+    /// Where models live. `None`: what the environment says.
+    pub home: Option<ModelHome>,
+    /// Where the model's image encoder comes from.
+    pub encoder: EncoderSource,
+}
+
+/// Where a model's image encoder comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EncoderSource {
+    /// Wherever it is on this machine: in the program, imported, or in the hub's cache.
+    #[default]
+    Installed,
+    /// This directory or file.
+    Path(PathBuf),
+    /// Nowhere: the model will be asked about embeddings only.
+    NotNeeded,
+}
+
+impl Default for OpenOptions {
+    fn default() -> OpenOptions {
+        OpenOptions { device: Device::flex(), home: None, encoder: EncoderSource::Installed }
+    }
+}
+
+impl OpenOptions {
+    pub(super) fn home(&self) -> Result<ModelHome, NoHome> {
+        self.home.clone().map_or_else(ModelHome::from_env, Ok)
+    }
+}
 
 /// Why a model could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CannotOpen {
-    /// No model has that name.
-    #[error("there is no model `{0}`: use {KNOWN_MODELS}")]
+    /// No model has that name, and no directory is there.
+    #[error(
+        "there is no model `{0}`: use {KNOWN_MODELS}, or the directory of a model such as runs/first/model"
+    )]
     Unknown(String),
     /// Known, but not on this machine.
     #[error("model `{model}` is not complete: {missing}. {remedy}")]
@@ -25,6 +64,29 @@ pub enum CannotOpen {
         /// What to do.
         remedy: String,
     },
+    /// The encoder that was given is another one.
+    #[error("model `{model}`: {source}")]
+    OtherEncoder {
+        /// The model's name.
+        model: String,
+        /// Both encoders.
+        source: DifferentEncoder,
+    },
+    /// Nobody knows which encoder made the embeddings that it was trained on.
+    #[error(
+        "model `{model}` was trained on embeddings of an encoder that is known only as `{encoder}`: it can be \
+         evaluated on embeddings (`locdiff evaluate --model … --data EMBEDDINGS`), but not be asked about \
+         photographs. Embed the images again with `locdiff embed`, which names the encoder completely, and train on that"
+    )]
+    UnknownEncoder {
+        /// The model's name.
+        model: String,
+        /// What is known.
+        encoder: String,
+    },
+    /// The model's files are damaged or others.
+    #[error(transparent)]
+    Model(#[from] InvalidModel),
     /// Nobody knows where models live.
     #[error(transparent)]
     Home(#[from] NoHome),
@@ -37,24 +99,6 @@ pub enum CannotOpen {
 }
 
 const KNOWN_MODELS: &str = "earth-view, geoclip, geoclip-even";
-
-/// How a model is opened.
-#[derive(Debug, Clone)]
-pub struct OpenOptions {
-    /// Where it computes.
-    pub device: Device,
-    /// Where models live. `None`: what the environment says.
-    pub home: Option<ModelHome>,
-    /// Ten views of each photograph instead of one, for models that can: ten times the work for
-    /// slightly better answers.
-    pub ten_crop: bool,
-}
-
-impl Default for OpenOptions {
-    fn default() -> OpenOptions {
-        OpenOptions { device: Device::flex(), home: None, ten_crop: false }
-    }
-}
 
 /// A part of a model that isn't on this machine, and how to get it.
 #[derive(Debug, Clone, PartialEq, Eq)]

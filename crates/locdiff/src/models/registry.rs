@@ -1,45 +1,98 @@
-//! Models by name: which there are, and how they are opened.
+//! Models by name or directory: which there are, and how they are opened.
 
-use super::earth_view::EarthView;
-use super::geoclip::{GeoClipLocator, GeoClipOptions};
+use std::path::{Path, PathBuf};
+
+use super::diffusion_model::DiffusionModel;
+use super::directory::{InvalidModel, ModelDirectory, ModelKind};
+use super::earth_view::{self, EarthView};
+use super::geoclip::GeoClipLocator;
 use super::home::ModelHome;
 use super::opening::{CannotOpen, OpenOptions};
 use crate::locate::Geolocator;
 
+/// The model inside the program.
+pub const BUILT_IN: &str = earth_view::NAME;
+/// The one that is asked about photographs from the ground, if it is installed.
+pub const FOR_THE_GROUND: &str = "geoclip";
+/// The same over an even grid of places.
+const OVER_A_GRID: &str = "geoclip-even";
+
 impl Geolocator {
-    /// A model on this machine, by name: `earth-view` (built in, for views of the Earth from above),
-    /// `geoclip` (over its own gallery of places), or `geoclip-even` (over an even grid).
+    /// A model by name or by directory: `earth-view` (built in, for views of the Earth from above), `geoclip` (over its own
+    /// gallery of places), `geoclip-even` (over an even grid), or a path such as `runs/first/model`.
     pub fn open(name: &str) -> Result<Geolocator, CannotOpen> {
         Geolocator::open_with(name, &OpenOptions::default(), &mut |_, _| {})
     }
 
-    /// A model on this machine, by name, with options. What is computed once and then kept (the embeddings of
-    /// GeoCLIP's places) may take a minute: `progress` hears how much of how much is done.
+    /// A model with options. What is computed once and then kept (the embeddings of GeoCLIP's places) may
+    /// take a minute: `progress` hears how much of how much is done.
     pub fn open_with(
         name: &str,
         options: &OpenOptions,
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<Geolocator, CannotOpen> {
-        if name == "earth-view" {
+        if name == BUILT_IN {
             return Ok(Geolocator::from_model(EarthView::built_in(&options.device)));
         }
-        let home = match &options.home {
-            Some(home) => home.clone(),
-            None => ModelHome::from_env()?,
-        };
-        let even = match name {
-            "geoclip" => false,
-            "geoclip-even" => true,
-            _ => return Err(CannotOpen::Unknown(name.to_owned())),
-        };
-        let geoclip = GeoClipOptions { even, ten_crop: options.ten_crop };
-        let model = GeoClipLocator::open(&home, geoclip, &options.device, progress)?;
-        Ok(Geolocator::from_model(model))
+        if name == FOR_THE_GROUND || name == OVER_A_GRID {
+            let directory = options.home()?.model(FOR_THE_GROUND);
+            let even = name == OVER_A_GRID;
+            let model = GeoClipLocator::open(&directory, even, options, progress)?;
+            return Ok(Geolocator::from_model(model));
+        }
+        let path =
+            directory_of(name, options).ok_or_else(|| CannotOpen::Unknown(name.to_owned()))?;
+        let directory = ModelDirectory::read(&path)?;
+        Ok(match directory.kind() {
+            ModelKind::Diffusion => {
+                Geolocator::from_model(DiffusionModel::open(&directory, options)?)
+            }
+            ModelKind::EarthView => {
+                Geolocator::from_model(EarthView::open(&directory, &options.device)?)
+            }
+            ModelKind::Geoclip => {
+                let model = GeoClipLocator::open(&path, false, options, progress)?;
+                Geolocator::from_model(model)
+            }
+        })
     }
 }
 
+/// The directory that a text names: a path, or a name in the home of models.
+fn directory_of(name: &str, options: &OpenOptions) -> Option<PathBuf> {
+    let path = Path::new(name);
+    if path.is_dir() {
+        return Some(path.to_owned());
+    }
+    // Where models live nobody may climb out of.
+    let is_name = path.components().count() == 1 && !name.starts_with('.');
+    let installed = options.home().ok()?.model(name);
+    (is_name && installed.is_dir()).then_some(installed)
+}
+
 /// Models that are complete on this machine, the one to ask first at the front.
-pub fn installed_models(home: &ModelHome) -> Vec<&'static str> {
-    let geoclip = GeoClipLocator::missing(home).is_none();
-    if geoclip { vec!["earth-view", "geoclip", "geoclip-even"] } else { vec!["earth-view"] }
+pub fn installed_models(home: &ModelHome) -> Vec<String> {
+    let mut names = vec![BUILT_IN.to_owned()];
+    if GeoClipLocator::missing(&home.model(FOR_THE_GROUND), home).is_none() {
+        names.extend([FOR_THE_GROUND, OVER_A_GRID].map(str::to_owned));
+    }
+    names
+}
+
+/// Directories in the home of models that hold a model, by name, or what is wrong with them. Encoders are not
+/// among them.
+pub fn model_directories(home: &ModelHome) -> Vec<(String, Result<ModelDirectory, InvalidModel>)> {
+    let Ok(entries) = std::fs::read_dir(home.models()) else { return Vec::new() };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut found: Vec<_> = names
+        .filter_map(|name| {
+            let directory = ModelDirectory::read(&home.model(&name));
+            // An encoder in Hugging Face's layout has a `config.json` of its own.
+            let is_other =
+                matches!(directory, Err(InvalidModel::Version { .. } | InvalidModel::File { .. }));
+            (!is_other).then_some((name, directory))
+        })
+        .collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
 }

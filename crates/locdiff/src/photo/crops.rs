@@ -12,7 +12,7 @@ use super::resize::Area;
 /// Which views of a picture are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Views {
+pub enum Crops {
     /// The centre.
     Single,
     /// The centre, and its mirror image.
@@ -35,20 +35,20 @@ pub enum Views {
     },
 }
 
-impl Views {
+impl Crops {
     /// The paper's views.
-    pub const PAPER: Views = Views::Random { count: 16, seed: 0 };
+    pub const PAPER: Crops = Crops::Random { count: 16, seed: 0 };
 
     /// Crops of 224 pixels out of 256.
-    pub const TEN_CROP: Views = Views::TenCrop { shortest_side: 256 };
+    pub const TEN_CROP: Crops = Crops::TenCrop { shortest_side: 256 };
 
     /// How many views.
     pub fn count(&self) -> usize {
         match self {
-            Views::Single => 1,
-            Views::Flip => 2,
-            Views::Random { count, .. } => *count as usize,
-            Views::TenCrop { .. } => 10,
+            Crops::Single => 1,
+            Crops::Flip => 2,
+            Crops::Random { count, .. } => *count as usize,
+            Crops::TenCrop { .. } => 10,
         }
     }
 
@@ -75,14 +75,14 @@ impl Views {
             normalisation.write(pixels, rest.next().expect("there are as many views as counted"));
         };
         match *self {
-            Views::Single => write(&preprocessing.centre(photo)),
-            Views::Flip => {
+            Crops::Single => write(&preprocessing.centre(photo)),
+            Crops::Flip => {
                 let mut pixels = preprocessing.centre(photo);
                 write(&pixels);
                 mirror_rows(&mut pixels, preprocessing.crop);
                 write(&pixels);
             }
-            Views::Random { count, seed } => {
+            Crops::Random { count, seed } => {
                 let mut rng = ChaCha8Rng::seed_from_u64(seed);
                 for _ in 0..count {
                     let area = random_area(photo, &mut rng);
@@ -93,7 +93,7 @@ impl Views {
                     write(&pixels);
                 }
             }
-            Views::TenCrop { shortest_side } => {
+            Crops::TenCrop { shortest_side } => {
                 let crop = preprocessing.crop;
                 ten_crops(photo, shortest_side.max(crop), crop).iter().for_each(|view| write(view));
             }
@@ -179,11 +179,11 @@ mod tests {
     #[test]
     fn seeds_decide() {
         let photo = gradient(300, 200);
-        let views = |seed| Views::Random { count: 4, seed }.prepare(&photo, &Preprocessing::CLIP);
+        let views = |seed| Crops::Random { count: 4, seed }.prepare(&photo, &Preprocessing::CLIP);
         assert_eq!(views(1), views(1));
         assert_ne!(views(1), views(2));
         // More views begin with the same ones.
-        let fewer = Views::Random { count: 2, seed: 1 }.prepare(&photo, &Preprocessing::CLIP);
+        let fewer = Crops::Random { count: 2, seed: 1 }.prepare(&photo, &Preprocessing::CLIP);
         assert_eq!(views(1)[..fewer.len()], fewer[..]);
     }
 
@@ -219,14 +219,14 @@ mod tests {
     #[test]
     fn flips_mirror() {
         let photo = gradient(300, 224);
-        let numbers = Views::Flip.prepare(&photo, &Preprocessing::CLIP);
-        let single = Views::Single.prepare(&photo, &Preprocessing::CLIP);
+        let numbers = Crops::Flip.prepare(&photo, &Preprocessing::CLIP);
+        let single = Crops::Single.prepare(&photo, &Preprocessing::CLIP);
         let (plain, flipped) = numbers.split_at(single.len());
         assert_eq!(plain, single);
         for (row, mirrored) in plain.chunks(224).zip(flipped.chunks(224)) {
             assert!(row.iter().eq(mirrored.iter().rev()));
         }
-        assert_eq!(Views::Flip.count(), 2);
+        assert_eq!(Crops::Flip.count(), 2);
     }
 
     #[test]

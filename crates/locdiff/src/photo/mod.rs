@@ -2,7 +2,7 @@
 //!
 //! [`Photo`] is a picture as a person would see it: upright, in sRGB, 8 bits, opaque.
 //! [`Preprocessing`] makes it the normalised square that a vision network was trained on, as
-//! Python's `transformers` do, and [`Views`] makes several of them. Everything is tested against
+//! Python's `transformers` do, and [`Crops`] makes several of them. Everything is tested against
 //! Pillow, transformers and torchvision: `parity/photo`.
 //!
 //! What is done to a file, in this order:
@@ -25,7 +25,7 @@ mod reading;
 mod resize;
 mod test_picture;
 
-pub use crops::Views;
+pub use crops::Crops;
 pub use picture::Photo;
 pub use preprocessing::Preprocessing;
 pub use preprocessor_config::InvalidPreprocessing;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::resize::Area;
-use super::{Photo, PhotoError, Preprocessing, ReadOptions, Views, gps_of};
+use super::{Crops, Photo, PhotoError, Preprocessing, ReadOptions, gps_of};
 
 pub(super) fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../parity/photo"))
@@ -231,7 +231,7 @@ fn views_are_cut_as_torchvision_cuts_them() {
     for case in list(&all["views"]) {
         let found: Vec<u8> = if case["kind"] == "ten-crop" {
             let photo = pattern(number(case, "width"), number(case, "height"));
-            let numbers = Views::TEN_CROP.prepare(&photo, &plain);
+            let numbers = Crops::TEN_CROP.prepare(&photo, &plain);
             // [view, channel, pixel] to [view, pixel, channel]
             let views = numbers.chunks(3 * 224 * 224);
             let level = |view: &[f32], i: usize| view[i % 3 * 224 * 224 + i / 3].round() as u8;

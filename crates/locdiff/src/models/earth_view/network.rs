@@ -13,7 +13,7 @@ use crate::tensors::fused::{Gelu, gelu};
 /// Everything that fixes the model's shape.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ViewModelConfig {
+pub struct ViewNetworkConfig {
     /// The encoder.
     pub encoder: ViewEncoderConfig,
     /// Width of the head's only layer.
@@ -22,17 +22,17 @@ pub struct ViewModelConfig {
     pub max_degree: usize,
 }
 
-impl Default for ViewModelConfig {
-    fn default() -> ViewModelConfig {
-        ViewModelConfig { encoder: ViewEncoderConfig::default(), hidden: 768, max_degree: 31 }
+impl Default for ViewNetworkConfig {
+    fn default() -> ViewNetworkConfig {
+        ViewNetworkConfig { encoder: ViewEncoderConfig::default(), hidden: 768, max_degree: 31 }
     }
 }
 
-impl ViewModelConfig {
+impl ViewNetworkConfig {
     /// A model with random weights, which says next to nothing.
-    pub fn init(&self, device: &Device) -> ViewModel {
+    pub fn init(&self, device: &Device) -> ViewNetwork {
         let outputs = coefficient_count(self.max_degree);
-        ViewModel {
+        ViewNetwork {
             encoder: self.encoder.init(device),
             hidden: matrix(self.encoder.embedding, self.hidden, 1.5, device),
             bias: Initializer::Zeros.init([self.hidden], device),
@@ -44,7 +44,7 @@ impl ViewModelConfig {
 
 /// The model.
 #[derive(Module, Debug)]
-pub struct ViewModel {
+pub struct ViewNetwork {
     encoder: ViewEncoder,
     hidden: Param<Tensor<2>>,
     bias: Param<Tensor<1>>,
@@ -52,7 +52,7 @@ pub struct ViewModel {
     out_bias: Param<Tensor<1>>,
 }
 
-impl ViewModel {
+impl ViewNetwork {
     /// The encoder.
     pub fn encoder(&self) -> &ViewEncoder {
         &self.encoder

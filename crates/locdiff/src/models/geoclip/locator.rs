@@ -5,33 +5,28 @@
 //! regions or modes: they are spread by a kernel, as wide as the gallery's "city level" or as the even
 //! grid's spacing asks for, and the answer says that too.
 
-use burn::tensor::{Device, Tensor, TensorData};
+use std::path::Path;
+
+use burn::tensor::{Tensor, TensorData};
 use locdiff_sphere::{Anchors, Density, Kernel, LatLon, PointMasses};
 
 use super::embedded_places::EmbeddedPlaces;
 use super::image_head::ImageHead;
 use super::parts::GeoClip;
 use crate::checksum::Checksum;
-use crate::encoders::ImageEncoder;
-use crate::locate::{LocationModel, ModelIdentity, NotItsKind};
-use crate::models::{CannotOpen, MissingPart, ModelHome};
-use crate::photo::{Photo, Views};
+use crate::encoders::{Embedder, ImageEncoder};
+use crate::locate::{Inference, InvalidInference, LocationModel, ModelIdentity, NotItsKind};
+use crate::models::{CannotOpen, MissingPart, ModelHome, OpenOptions};
+use crate::photo::{Crops, Photo};
 
 /// The image encoder that GeoCLIP stands on, by its name here.
 const BACKBONE: &str = "clip-vit-l-14";
+/// Views that stand for ten crops.
+const TEN: usize = 10;
 /// Places of the even grid: 71 km from one to the next.
 const EVEN_PLACES: usize = 100_000;
 /// A little less than that, so that no holes show between the places.
 const EVEN_KERNEL_KM: f64 = 50.0;
-
-/// How GeoCLIP is used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct GeoClipOptions {
-    /// Over an even grid of the Earth instead of the gallery.
-    pub even: bool,
-    /// The mean of ten views of each photograph, as its authors evaluate it.
-    pub ten_crop: bool,
-}
 
 /// GeoCLIP with everything that it needs to locate photographs.
 #[derive(Debug)]
@@ -42,7 +37,6 @@ pub struct GeoClipLocator {
     places: Vec<LatLon>,
     embedded: EmbeddedPlaces,
     kernel: Kernel,
-    views: Views,
     identity: ModelIdentity,
 }
 
@@ -50,16 +44,20 @@ impl GeoClipLocator {
     /// The model in the home of models. The places are encoded if that wasn't done before, which takes up to a
     /// minute, and kept in the home's cache; `progress` hears how many of how many are done.
     pub fn open(
-        home: &ModelHome,
-        options: GeoClipOptions,
-        device: &Device,
+        directory: &Path,
+        even: bool,
+        options: &OpenOptions,
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<GeoClipLocator, CannotOpen> {
-        if let Some(MissingPart { part, looked_in, remedy }) = GeoClipLocator::missing(home) {
+        let home = options.home()?;
+        if let Some(MissingPart { part, looked_in, remedy }) =
+            GeoClipLocator::missing(directory, &home)
+        {
             let missing = format!("{part} is not in {}", looked_in.display());
             return Err(CannotOpen::Missing { model: "geoclip".to_owned(), missing, remedy });
         }
-        let geoclip = GeoClip::open(&home.model("geoclip"), device)?;
+        let device = &options.device;
+        let geoclip = GeoClip::open(directory, device)?;
         let backbone = home.encoder(BACKBONE).unwrap_or_else(|| home.model(BACKBONE));
         let encoder = ImageEncoder::open(&backbone, device)?;
         let (found, expected) = (encoder.width(), geoclip.image_head.feature_width());
@@ -73,7 +71,7 @@ impl GeoClipLocator {
                 remedy: format!("Get CLIP ViT-L/14 with `locdiff model fetch {BACKBONE}`"),
             });
         }
-        let (places, kernel, prior) = if options.even {
+        let (places, kernel, prior) = if even {
             let kernel = Kernel::new(EVEN_KERNEL_KM).expect("a width");
             (
                 Anchors::fibonacci(EVEN_PLACES).places().to_vec(),
@@ -100,15 +98,10 @@ impl GeoClipLocator {
                 embedded
             }
         };
-        let over = if options.even { "an even grid of" } else { "its gallery of" };
-        let views = if options.ten_crop { Views::TEN_CROP } else { Views::Single };
+        let over = if even { "an even grid of" } else { "its gallery of" };
         let identity = ModelIdentity {
-            name: if options.even { "geoclip-even" } else { "geoclip" }.to_owned(),
-            version: format!(
-                "{digest}; {}; {}",
-                encoder.identity(),
-                if options.ten_crop { "ten crops" } else { "one view" }
-            ),
+            name: if even { "geoclip-even" } else { "geoclip" }.to_owned(),
+            version: format!("{digest}; {}", encoder.record().identity),
             description: format!("GeoCLIP over {over} {} places", thousands(places.len())),
             calibrated: false,
             prior: Some(prior.to_owned()),
@@ -121,18 +114,16 @@ impl GeoClipLocator {
             places,
             embedded,
             kernel,
-            views,
             identity,
         })
     }
 
     /// The first part that isn't on this machine.
-    pub fn missing(home: &ModelHome) -> Option<MissingPart> {
-        let directory = home.model("geoclip");
+    pub fn missing(directory: &Path, home: &ModelHome) -> Option<MissingPart> {
         if !directory.join("config.json").is_file() {
             return Some(MissingPart {
                 part: "GeoCLIP's head, location encoder and gallery".to_owned(),
-                looked_in: directory,
+                looked_in: directory.to_owned(),
                 remedy: "Get it with `locdiff model fetch geoclip`, or, if you have the wheel, \
                     `locdiff model import geoclip geoclip-1.3.0-py3-none-any.whl`"
                     .to_owned(),
@@ -156,50 +147,36 @@ impl GeoClipLocator {
         &self.places
     }
 
-    /// GeoCLIP's logit of every place, for each photograph.
-    pub fn logits(&self, photos: &[Photo]) -> Vec<Vec<f32>> {
-        self.logits_of_features(self.features(photos))
-    }
-
-    /// What the image encoder makes of each view of each photograph.
-    fn features(&self, photos: &[Photo]) -> Vec<f32> {
-        let each = self.encoder.preprocessing().len() * self.views.count();
-        let mut pixels = vec![0.0; photos.len() * each];
-        for (photo, pixels) in photos.iter().zip(pixels.chunks_exact_mut(each)) {
-            self.views.prepare_into(photo, self.encoder.preprocessing(), pixels);
-        }
-        self.encoder.embed(pixels)
-    }
-
-    /// The same from the image encoder's features, one view after the other.
-    fn logits_of_features(&self, features: Vec<f32>) -> Vec<Vec<f32>> {
+    /// GeoCLIP's logit of every place, for each photograph in some crops of it.
+    pub fn logits(&self, photos: &[Photo], crops: &Crops) -> Vec<Vec<f32>> {
         let scaled = |mut mean: Vec<f32>| {
             mean.iter_mut().for_each(|number| *number *= self.logit_scale);
             self.embedded.products(&mean)
         };
-        self.embeddings_of_features(features).into_iter().map(scaled).collect()
+        self.embeddings(photos, crops).into_iter().map(scaled).collect()
     }
 
-    /// For each photograph, the mean of its views' embeddings beside the places'.
-    fn embeddings_of_features(&self, features: Vec<f32>) -> Vec<Vec<f32>> {
-        let rows = features.len() / self.encoder.width();
-        if rows == 0 {
+    /// For each photograph, the mean of its crops' embeddings beside the places'.
+    fn embeddings(&self, photos: &[Photo], crops: &Crops) -> Vec<Vec<f32>> {
+        if photos.is_empty() {
             return Vec::new();
         }
+        let features = self.encoder.embed_photos(photos, crops);
+        let rows = photos.len() * crops.count();
         let features = TensorData::new(features, [rows, self.encoder.width()]);
         let device = self.encoder.network().device();
         let embeddings = self.head.embed(Tensor::from_data(features, &device));
         let embeddings: Vec<f32> = embeddings.into_data_as::<f32>().try_into_vec().expect("f32");
-        let (views, width) = (self.views.count(), self.head.width());
+        let (count, width) = (crops.count(), self.head.width());
         embeddings
-            .chunks_exact(views * width)
-            .map(|views_of_one| {
+            .chunks_exact(count * width)
+            .map(|crops_of_one| {
                 // The mean of logits is the logit of the mean embedding.
                 let mut mean = vec![0.0; width];
-                for view in views_of_one.chunks_exact(width) {
-                    mean.iter_mut().zip(view).for_each(|(sum, number)| *sum += number);
+                for crop in crops_of_one.chunks_exact(width) {
+                    mean.iter_mut().zip(crop).for_each(|(sum, number)| *sum += number);
                 }
-                let factor = 1.0 / views as f32;
+                let factor = 1.0 / count as f32;
                 mean.iter_mut().for_each(|number| *number *= factor);
                 mean
             })
@@ -212,18 +189,25 @@ impl LocationModel for GeoClipLocator {
         &self.identity
     }
 
-    fn locate(&self, photos: &[Photo]) -> Vec<Result<Density, NotItsKind>> {
+    fn check(&self, inference: &Inference) -> Result<Vec<String>, InvalidInference> {
+        inference.expect_one_pass(&self.identity.name, &[1, TEN])?;
+        Ok(Vec::new())
+    }
+
+    fn locate(&self, photos: &[Photo], inference: &Inference) -> Vec<Result<Density, NotItsKind>> {
+        // Ten are the crops that its authors evaluate with.
+        let crops = if inference.views == TEN { Crops::TEN_CROP } else { Crops::Single };
         let density = |logits: Vec<f32>| {
             let logits: Vec<f64> = logits.into_iter().map(f64::from).collect();
             PointMasses::from_logits(self.places.clone(), &logits)
                 .map(|masses| masses.spread(self.kernel))
                 .map_err(|error| NotItsKind::Other(format!("its logits are no numbers: {error}")))
         };
-        self.logits(photos).into_iter().map(density).collect()
+        self.logits(photos, &crops).into_iter().map(density).collect()
     }
 
     fn embed(&self, photos: &[Photo]) -> Vec<Vec<f32>> {
-        self.embeddings_of_features(self.features(photos))
+        self.embeddings(photos, &Crops::Single)
     }
 }
 

@@ -30,5 +30,5 @@ pub use embedded_places::EmbeddedPlaces;
 pub use error::GeoClipError;
 pub use image_head::ImageHead;
 pub use location_encoder::LocationEncoder;
-pub use locator::{GeoClipLocator, GeoClipOptions};
+pub use locator::GeoClipLocator;
 pub use parts::GeoClip;

@@ -1,0 +1,121 @@
+//! How a model is opened and asked: the same options for every command.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use locdiff::locate::{Decode, InvalidInference, Sampler};
+use locdiff::models::EncoderSource;
+use locdiff::tensors::device_by_name;
+use locdiff::{CannotOpen, Geolocator, InferenceOptions, OpenOptions};
+
+/// How a model computes its answer. What isn't given is the model's own choice.
+#[derive(Args, Clone, Copy)]
+#[command(next_help_heading = "Inference (the model's own choice if not given)")]
+pub(crate) struct InferenceArguments {
+    /// How the network is asked: one-pass, ddim or ddpm
+    #[arg(long, value_name = "HOW")]
+    sampler: Option<Sampler>,
+    /// Noise levels that ddim visits
+    #[arg(long, value_name = "N")]
+    steps: Option<usize>,
+    /// Samples for each view
+    #[arg(long, value_name = "N")]
+    samples: Option<usize>,
+    /// How strongly the picture counts: 1 is as trained
+    #[arg(long, value_name = "X")]
+    guidance: Option<f64>,
+    /// Views of each picture: 1 is its center, more are random crops (the paper takes 16; for GeoCLIP 10 are its ten crops)
+    #[arg(long, value_name = "N")]
+    views: Option<usize>,
+    /// For crops, noise and draws: the same seed gives the same answer
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Which place is taken from the density: mode, mean, kl, geoscore or distance
+    #[arg(long, value_name = "RULE")]
+    decode: Option<Decode>,
+    /// Width of the kernel that spreads samples
+    #[arg(long, value_name = "KM")]
+    kernel_km: Option<f64>,
+}
+
+impl InferenceArguments {
+    pub(crate) fn options(&self) -> InferenceOptions {
+        let InferenceArguments {
+            sampler,
+            steps,
+            samples,
+            guidance,
+            views,
+            seed,
+            decode,
+            kernel_km,
+        } = *self;
+        InferenceOptions { sampler, steps, samples, guidance, views, seed, decode, kernel_km }
+    }
+}
+
+/// Where a model computes, and with which encoder.
+#[derive(Args, Clone)]
+pub(crate) struct OpeningArguments {
+    /// The image encoder of a model that `locdiff train` made, if it is not an installed one: a directory or a name
+    #[arg(long, value_name = "PATH")]
+    encoder: Option<PathBuf>,
+    /// Where to compute: cpu, cuda:N, wgpu or metal, as far as this program was built for them
+    #[arg(long, default_value = "cpu")]
+    device: String,
+}
+
+/// Why a model can't be asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CannotAsk {
+    #[error(transparent)]
+    Open(#[from] CannotOpen),
+    #[error(transparent)]
+    Device(#[from] locdiff::tensors::UnknownDevice),
+    #[error(transparent)]
+    Inference(#[from] InvalidInference),
+}
+
+impl CannotAsk {
+    /// The program's exit code.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            CannotAsk::Open(CannotOpen::Missing { .. }) => crate::NO_MODEL,
+            CannotAsk::Open(CannotOpen::Unknown(_)) => crate::NONSENSE,
+            CannotAsk::Device(_) | CannotAsk::Inference(_) => crate::NONSENSE,
+            CannotAsk::Open(_) => crate::FAILED,
+        }
+    }
+}
+
+impl OpeningArguments {
+    /// What opens a model for photographs.
+    pub(crate) fn options(&self) -> Result<OpenOptions, CannotAsk> {
+        let device = device_by_name(&self.device)?;
+        let encoder = self.encoder.clone().map_or(EncoderSource::Installed, EncoderSource::Path);
+        Ok(OpenOptions { device, encoder, ..OpenOptions::default() })
+    }
+}
+
+/// A model by name or directory; a bar on stderr shows what is computed once and then kept.
+pub(crate) fn open(
+    name: &str,
+    options: &OpenOptions,
+    inference: &InferenceArguments,
+) -> Result<Geolocator, CannotAsk> {
+    let template = "{msg} {wide_bar} {pos}/{len} {eta}";
+    let bar = ProgressBar::hidden().with_message(format!("{name}: encoding places, this once"));
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    let opened = Geolocator::open_with(name, options, &mut |done, total| {
+        if bar.is_hidden() {
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        bar.set_length(total as u64);
+        bar.set_position(done as u64);
+    });
+    bar.finish_and_clear();
+    Ok(opened?.with(&inference.options())?)
+}

@@ -1,0 +1,210 @@
+//! `locdiff model list | show | verify | remove`: models that are on this machine.
+
+use std::fs;
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use locdiff::models::{
+    BUILT_IN, EncoderSource, InvalidModel, ModelDirectory, ModelKind, installed_models,
+    model_directories,
+};
+use locdiff::{CannotOpen, Geolocator, ModelHome, OpenOptions};
+use serde_json::{Value, json};
+
+use crate::FAILED;
+
+#[derive(Args)]
+pub(crate) struct ListArguments {
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct ShowArguments {
+    /// A model's name or directory
+    model: String,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct RemoveArguments {
+    /// The name of an installed model; directories elsewhere are yours to remove
+    model: String,
+    /// Really
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Names, kinds and sizes.
+pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<()> {
+    let home = ModelHome::from_env()?;
+    let mut rows =
+        vec![(BUILT_IN.to_owned(), "earth-view".to_owned(), "in this program".to_owned())];
+    let complete = installed_models(&home);
+    for (name, directory) in model_directories(&home) {
+        let (kind, note) = match directory {
+            Ok(directory) => {
+                let megabytes = directory.size_bytes() as f64 / 1e6;
+                let mut note = format!("{megabytes:.1} MB in {}", directory.path().display());
+                if directory.kind() == ModelKind::Geoclip && !complete.contains(&name) {
+                    note.push_str("; not complete: `locdiff doctor` says what is missing");
+                }
+                (directory.kind().name().to_owned(), note)
+            }
+            Err(error) => ("damaged".to_owned(), error.to_string()),
+        };
+        rows.push((name, kind, note));
+    }
+    let mut out = stdout().lock();
+    for (name, kind, note) in rows {
+        if arguments.json {
+            writeln!(out, "{}", json!({ "name": name, "kind": kind, "detail": note }))?;
+        } else {
+            writeln!(out, "{name:<20} {kind:<12} {note}")?;
+        }
+    }
+    Ok(())
+}
+
+/// What a model says of itself.
+pub(super) fn show(arguments: &ShowArguments) -> anyhow::Result<()> {
+    // Without its encoder: to be shown, a model needs not be asked.
+    let options = OpenOptions { encoder: EncoderSource::NotNeeded, ..OpenOptions::default() };
+    let model = Geolocator::open_with(&arguments.model, &options, &mut |_, _| {})?;
+    let identity = model.identity();
+    let mut facts = json!({
+        "name": identity.name,
+        "version": identity.version,
+        "description": identity.description,
+        "calibrated": identity.calibrated,
+        "prior": identity.prior,
+        "inference": model.inference(),
+    });
+    if let Some((encoder, width)) = model.takes_embeddings_of() {
+        let mut encoder = serde_json::to_value(encoder)?;
+        // Thousands of letters that nobody reads.
+        if let Value::Object(fields) = &mut encoder {
+            fields.remove("test_embedding");
+        }
+        facts["encoder"] = encoder;
+        facts["embedding_width"] = width.into();
+    }
+    if let Ok(directory) = ModelDirectory::read(&directory_of(&arguments.model)?) {
+        facts["kind"] = directory.kind().name().into();
+        facts["directory"] = directory.path().display().to_string().into();
+        facts["size_bytes"] = directory.size_bytes().into();
+        for field in ["training", "objective", "denoiser", "schedule", "quadrature"] {
+            if !directory.config()[field].is_null() {
+                facts[field] = directory.config()[field].clone();
+            }
+        }
+    }
+    let mut out = stdout().lock();
+    if arguments.json {
+        writeln!(out, "{facts}")?;
+        return Ok(());
+    }
+    for (name, value) in facts.as_object().into_iter().flatten() {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            value => value.to_string(),
+        };
+        writeln!(out, "{name:<16} {text}")?;
+    }
+    Ok(())
+}
+
+/// Reads every file of a model, and names what is damaged.
+pub(super) fn verify(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
+    let directory = ModelDirectory::read(&directory_of(&arguments.model)?)?;
+    let files = directory.verify();
+    // Checksums say that files are as they were written, opening that they fit together.
+    let options = OpenOptions { encoder: EncoderSource::NotNeeded, ..OpenOptions::default() };
+    let opened = Geolocator::open_with(&arguments.model, &options, &mut |_, _| {});
+    let opened = match opened {
+        Ok(_) => None,
+        // Parts that are not here are not damaged.
+        Err(CannotOpen::Missing { .. }) => None,
+        Err(error) => Some(error.to_string()),
+    };
+    let damaged: Vec<_> = files.iter().filter(|file| file.problem.is_some()).collect();
+    let fine = damaged.is_empty() && opened.is_none();
+    let mut out = stdout().lock();
+    if arguments.json {
+        let files: Vec<Value> = files
+            .iter()
+            .map(|file| json!({ "name": file.name, "problem": file.problem }))
+            .collect();
+        let report = json!({ "ok": fine, "files": files, "problem": opened });
+        writeln!(out, "{report}")?;
+    } else {
+        for file in &files {
+            let state =
+                file.problem.as_deref().map_or("ok".to_owned(), |p| format!("DAMAGED: {p}"));
+            writeln!(out, "{}: {state}", directory.path().join(&file.name).display())?;
+        }
+        if files.is_empty() {
+            writeln!(
+                out,
+                "config.json names no checksums: this model was written by an earlier version"
+            )?;
+        }
+        match &opened {
+            Some(problem) => writeln!(out, "it cannot be opened: {problem}")?,
+            None if fine => writeln!(out, "{} is whole", directory.path().display())?,
+            None => {}
+        }
+    }
+    Ok(if fine { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// Removes an installed model.
+pub(super) fn remove(arguments: &RemoveArguments) -> anyhow::Result<()> {
+    let RemoveArguments { model, yes } = arguments;
+    ensure!(model != BUILT_IN, "{BUILT_IN} is inside this program and can't be removed");
+    let is_name = Path::new(model).components().count() == 1 && !model.starts_with('.');
+    ensure!(
+        is_name,
+        "`{model}` is not the name of an installed model: remove the directory yourself"
+    );
+    let home = ModelHome::from_env()?;
+    let directory = home.model(model);
+    ensure!(
+        directory.join("config.json").is_file(),
+        "there is no model in {}: `locdiff model list` says what is installed",
+        directory.display()
+    );
+    if !yes {
+        bail!("this removes {} and all that is in it: say --yes", directory.display());
+    }
+    fs::remove_dir_all(&directory)
+        .with_context(|| format!("cannot remove {}", directory.display()))?;
+    writeln!(std::io::stderr(), "removed {}", directory.display())?;
+    Ok(())
+}
+
+/// The directory that a name or path stands for.
+fn directory_of(model: &str) -> anyhow::Result<PathBuf> {
+    let path = Path::new(model);
+    if path.is_dir() {
+        return Ok(path.to_owned());
+    }
+    let installed = match model {
+        "geoclip-even" => "geoclip",
+        model => model,
+    };
+    let directory = ModelHome::from_env()?.model(installed);
+    if model == BUILT_IN && !directory.is_dir() {
+        // Nothing on disk; whoever asks for files gets a clear answer.
+        let source = std::io::Error::other("it is inside this program");
+        let path = PathBuf::from(BUILT_IN);
+        return Err(InvalidModel::File { what: "read", path, source }.into());
+    }
+    Ok(directory)
+}

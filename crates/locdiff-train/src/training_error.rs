@@ -1,0 +1,68 @@
+//! What can stop a run.
+
+use std::path::PathBuf;
+
+use locdiff::diffusion::InvalidSchedule;
+use locdiff::models::InvalidModel;
+
+use crate::checkpoint::InvalidCheckpoint;
+use crate::config::InvalidConfig;
+use crate::data::DataError;
+
+/// Why a run could not go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrainingError {
+    /// The configuration.
+    #[error(transparent)]
+    Config(#[from] InvalidConfig),
+    /// The noise levels.
+    #[error(transparent)]
+    Schedule(#[from] InvalidSchedule),
+    /// The data.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// A checkpoint.
+    #[error(transparent)]
+    Checkpoint(#[from] InvalidCheckpoint),
+    /// The model at the end.
+    #[error(transparent)]
+    Model(#[from] InvalidModel),
+    /// The run's own files.
+    #[error("cannot write {path}: {source}", path = path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// There is a run already.
+    #[error("{path} holds a run already: resume it with --resume, or choose another directory", path = .0.display())]
+    Exists(PathBuf),
+    /// The configuration of the run that is resumed is another one.
+    #[error("{path} was started with another configuration:\n{difference}", path = path.display())]
+    OtherConfig {
+        /// The run's configuration.
+        path: PathBuf,
+        /// Lines that differ.
+        difference: String,
+    },
+    /// Fewer steps than were taken.
+    #[error("the run has taken {done} steps already, run.steps = {steps}")]
+    Shorter {
+        /// Taken.
+        done: u64,
+        /// Wanted.
+        steps: u64,
+    },
+    /// The numbers ran away.
+    #[error(
+        "the loss is {loss}, or its gradient is not finite, at step {step}: lower optimizer.rate or set optimizer.clip_norm; the last checkpoint is kept"
+    )]
+    Diverged {
+        /// When.
+        step: u64,
+        /// What it was.
+        loss: f64,
+    },
+}

@@ -1,0 +1,181 @@
+//! Which encoder made embeddings: enough to find it again, and to tell another one from it.
+
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::photo::Preprocessing;
+
+/// Two encoders are the same if the embeddings of [`Photo::test_picture`](crate::Photo::test_picture) have at
+/// least this cosine: other processors and half precision stay above it, other weights do not.
+pub const SAME_ENCODER_COSINE: f64 = 0.999;
+
+/// An encoder, as data sets and models name it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EncoderRecord {
+    /// Shape, weights and preprocessing in one line; changes with any of them.
+    pub identity: String,
+    /// The name by which `locdiff model fetch` gets it, or `earth-view`, which is inside the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The commit on the hub that the weights are of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// Of the file of weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// What is done to pictures beforehand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preprocessing: Option<Preprocessing>,
+    /// The embedding of the test picture; in files the base64 of little-endian 32-bit floats.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(serialize_with = "to_base64", deserialize_with = "from_base64")]
+    pub test_embedding: Vec<f32>,
+}
+
+/// Why two encoders must not be mixed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DifferentEncoder {
+    /// They give other embeddings.
+    #[error(
+        "another encoder: {expected} is wanted, this is {found} (cosine {cosine:.4} between their \
+         embeddings of the test picture, at least {SAME_ENCODER_COSINE} is the same encoder)"
+    )]
+    Embeddings {
+        /// The one that was expected.
+        expected: String,
+        /// The one that was found.
+        found: String,
+        /// Between the embeddings of the test picture; 0 if they have other lengths.
+        cosine: f64,
+    },
+    /// One of them is known by a line of text only, and the other has another.
+    #[error("another encoder: {expected} is wanted, this is {found}")]
+    Identities {
+        /// The one that was expected.
+        expected: String,
+        /// The one that was found.
+        found: String,
+    },
+}
+
+impl EncoderRecord {
+    /// An encoder of which only a line of text is known, as data sets of others have it.
+    pub fn of_identity(identity: impl Into<String>) -> EncoderRecord {
+        EncoderRecord {
+            identity: identity.into(),
+            name: None,
+            revision: None,
+            sha256: None,
+            preprocessing: None,
+            test_embedding: Vec::new(),
+        }
+    }
+
+    /// What a data set says: a record, or the line of text of earlier versions.
+    pub fn from_text(text: &str) -> EncoderRecord {
+        serde_json::from_str(text).unwrap_or_else(|_| EncoderRecord::of_identity(text))
+    }
+
+    /// What [`EncoderRecord::from_text`] reads.
+    pub fn to_text(&self) -> String {
+        serde_json::to_string(self).expect("a record is plain values")
+    }
+
+    /// Whether it can be recognized: without the embedding of the test picture nobody can tell.
+    pub fn is_known(&self) -> bool {
+        !self.test_embedding.is_empty()
+    }
+
+    /// Whether another encoder may stand in for this one.
+    pub fn check(&self, found: &EncoderRecord) -> Result<(), DifferentEncoder> {
+        if self.identity == found.identity {
+            return Ok(());
+        }
+        let (expected, other) = (self.to_string(), found.to_string());
+        if !(self.is_known() && found.is_known()) {
+            return Err(DifferentEncoder::Identities { expected, found: other });
+        }
+        let cosine = cosine(&self.test_embedding, &found.test_embedding);
+        if cosine >= SAME_ENCODER_COSINE {
+            return Ok(());
+        }
+        Err(DifferentEncoder::Embeddings { expected, found: other, cosine })
+    }
+
+    /// The command that gets the encoder, if it has a name.
+    pub fn fetch_command(&self) -> Option<String> {
+        let name = self.name.as_ref()?;
+        let revision = self.revision.as_ref().map_or(String::new(), |commit| format!("@{commit}"));
+        Some(format!("locdiff model fetch {name}{revision}"))
+    }
+}
+
+impl fmt::Display for EncoderRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "{name} ({})", self.identity),
+            None => f.write_str(&self.identity),
+        }
+    }
+}
+
+/// 0 if the lengths differ or one is zero.
+fn cosine(a: &[f32], b: &[f32]) -> f64 {
+    let dot = |a: &[f32], b: &[f32]| -> f64 {
+        a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum()
+    };
+    let lengths = (dot(a, a) * dot(b, b)).sqrt();
+    if a.len() == b.len() && lengths > 0.0 { dot(a, b) / lengths } else { 0.0 }
+}
+
+fn to_base64<S: Serializer>(numbers: &[f32], serializer: S) -> Result<S::Ok, S::Error> {
+    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    serializer.serialize_str(&STANDARD.encode(bytes))
+}
+
+fn from_base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f32>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let bytes = STANDARD.decode(text).map_err(serde::de::Error::custom)?;
+    let (numbers, rest) = bytes.as_chunks::<4>();
+    if !rest.is_empty() {
+        return Err(serde::de::Error::custom("not whole 32-bit floats"));
+    }
+    Ok(numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(identity: &str, test_embedding: Vec<f32>) -> EncoderRecord {
+        EncoderRecord { test_embedding, ..EncoderRecord::of_identity(identity) }
+    }
+
+    #[test]
+    fn a_record_survives_its_text() {
+        let mut full = record("clip", vec![0.1, -3.5e-8, f32::MAX]);
+        full.name = Some("clip-vit-b-32".to_owned());
+        full.preprocessing = Some(Preprocessing::CLIP);
+        assert_eq!(EncoderRecord::from_text(&full.to_text()), full);
+        // Version 1 of our files.
+        let old = EncoderRecord::from_text("clip 32×2/8 id:0123 resize 224 crop 224");
+        assert!(!old.is_known() && old.identity.starts_with("clip 32"));
+    }
+
+    #[test]
+    fn another_encoder_is_known_by_its_embedding() {
+        let ours = record("a", vec![1.0, 2.0, 3.0]);
+        // Scaled or slightly off is the same; anything else is not.
+        assert_eq!(ours.check(&record("b", vec![2.0, 4.01, 6.0])), Ok(()));
+        let error = ours.check(&record("b", vec![1.0, 2.0, 2.7])).unwrap_err();
+        assert!(matches!(error, DifferentEncoder::Embeddings { .. }), "{error}");
+        assert!(error.to_string().contains("a is wanted, this is b"), "{error}");
+        assert!(ours.check(&record("b", vec![1.0, 2.0])).is_err());
+        assert!(ours.check(&record("b", Vec::new())).is_err());
+        assert_eq!(ours.check(&record("a", Vec::new())), Ok(()));
+    }
+}

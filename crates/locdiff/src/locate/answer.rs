@@ -1,0 +1,310 @@
+//! The one record of an answer: what `--json` prints, what the server sends, what GeoJSON and CSV take their
+//! numbers from. `docs/answer.schema.json` describes it.
+
+use locdiff_sphere::{Density, DensityRecord, LatLon, Survey};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
+
+use super::estimate::{Candidate, Estimate, Summary};
+use super::in_turn::ChosenBecause;
+use super::inference::Inference;
+use super::model::{Frame, ModelIdentity};
+use crate::checksum::sha256;
+use crate::geography::PlaceName;
+use crate::photo::Photo;
+
+/// What a model makes of one image.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Answer {
+    /// The image.
+    pub image: ImageFacts,
+    /// Always true: this is a prediction, not a fact.
+    pub prediction: bool,
+    /// The model.
+    pub model: ModelFacts,
+    /// How the answer was computed.
+    pub inference: Inference,
+    /// What the model's training supports badly of that.
+    pub warnings: Vec<String>,
+    /// What the answer was restricted to.
+    pub within: Vec<String>,
+    /// The answer as one place, by `inference.decode`.
+    pub place: PlaceFacts,
+    /// Distinct places, the most probable first.
+    pub candidates: Vec<CandidateFacts>,
+    /// A circle of this radius around the place holds half of everything.
+    pub radius_50_km: f64,
+    /// And nine tenths.
+    pub radius_90_km: f64,
+    /// The area of the smallest region that holds half of everything.
+    pub area_50_km2: f64,
+    /// And nine tenths.
+    pub area_90_km2: f64,
+    /// Width of the kernel that spread points or samples: finer detail isn't known.
+    pub kernel_km: Option<f64>,
+    /// The best rows of a model that chooses among places.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<RowFacts>,
+    /// Where the camera says it was.
+    pub exif: Option<ExifPlace>,
+    /// The whole density, if asked for; not restricted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub density: Option<DensityRecord>,
+    /// Latitude and longitude of places drawn from the density, if asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draws: Option<Vec<[f64; 2]>>,
+    /// Steps of the denoising, if asked for and the model has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames: Option<Vec<Frame>>,
+}
+
+/// What is known of an image without looking at it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ImageFacts {
+    /// As whoever asked named it.
+    pub name: Option<String>,
+    /// Of its bytes; missing if there are none.
+    pub sha256: Option<String>,
+    /// How many.
+    pub bytes: Option<usize>,
+    /// Pixels, upright; missing if it could not be read.
+    pub width: Option<u32>,
+    /// Pixels, upright; missing if it could not be read.
+    pub height: Option<u32>,
+}
+
+/// Which model answered.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ModelFacts {
+    /// Its name.
+    pub name: String,
+    /// Changes with whatever changes answers.
+    pub version: String,
+    /// In a line.
+    pub description: String,
+    /// Whether masses are probabilities. If not, they are scores.
+    pub calibrated: bool,
+    /// What its numbers silently assume.
+    pub prior: Option<String>,
+    /// Why it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen_because: Option<String>,
+}
+
+/// A place with the name of what is there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlaceFacts {
+    /// Degrees.
+    pub latitude: f64,
+    /// Degrees.
+    pub longitude: f64,
+    /// What is there.
+    #[serde(flatten)]
+    pub name: PlaceName,
+}
+
+/// A place that the image may show.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CandidateFacts {
+    /// Where.
+    #[serde(flatten)]
+    pub place: PlaceFacts,
+    /// The probability of the whole peak, or the model's score if it isn't calibrated.
+    pub mass: f64,
+    /// A circle of this radius around the place holds half as much.
+    pub radius_km: f64,
+}
+
+/// A place of a model's own list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RowFacts {
+    /// Degrees.
+    pub latitude: f64,
+    /// Degrees.
+    pub longitude: f64,
+    /// Softmax over all rows.
+    pub score: f64,
+    /// How often it stands in the list.
+    pub times: usize,
+}
+
+/// Where the camera says it was.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExifPlace {
+    /// Degrees.
+    pub latitude: f64,
+    /// Degrees.
+    pub longitude: f64,
+    /// From the answer's place.
+    pub distance_km: f64,
+}
+
+/// What an answer should hold beyond the numbers that all have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnswerOptions {
+    /// Candidates and rows at most.
+    pub top: usize,
+    /// Whether the whole density is wanted.
+    pub density: bool,
+    /// Places to draw from the density.
+    pub draws: usize,
+}
+
+impl Default for AnswerOptions {
+    fn default() -> AnswerOptions {
+        AnswerOptions { top: 5, density: false, draws: 0 }
+    }
+}
+
+impl Answer {
+    /// What is said of an image. `gps` is where the camera says it was.
+    pub fn new(
+        image: ImageFacts,
+        estimate: &Estimate,
+        because: ChosenBecause,
+        gps: Option<LatLon>,
+        options: &AnswerOptions,
+    ) -> Answer {
+        let survey = estimate.survey();
+        let summary = Summary::of(&survey, options.top, estimate.inference().decode);
+        let whole = unrestricted(estimate.density());
+        Answer {
+            image,
+            prediction: true,
+            model: ModelFacts::new(estimate.model(), Some(because)),
+            inference: *estimate.inference(),
+            warnings: estimate.warnings().to_vec(),
+            within: estimate.within().to_vec(),
+            place: PlaceFacts::new(summary.place, &summary.name),
+            candidates: summary.candidates.iter().map(CandidateFacts::new).collect(),
+            radius_50_km: kilometers(summary.radius_50_km),
+            radius_90_km: kilometers(summary.radius_90_km),
+            area_50_km2: summary.area_50_km2.round(),
+            area_90_km2: summary.area_90_km2.round(),
+            kernel_km: summary.kernel_km,
+            rows: best_rows(whole, options.top),
+            exif: gps.map(|gps| ExifPlace {
+                latitude: gps.latitude(),
+                longitude: gps.longitude(),
+                distance_km: kilometers(gps.distance_km(summary.place)),
+            }),
+            density: options.density.then(|| DensityRecord::of(whole)),
+            draws: (options.draws > 0)
+                .then(|| drawn(&survey, options.draws, estimate.inference().seed)),
+            frames: None,
+        }
+    }
+
+    /// What the masses may be called.
+    pub fn measure(&self) -> &'static str {
+        if self.model.calibrated { "probability" } else { "score" }
+    }
+}
+
+fn unrestricted(density: &Density) -> &Density {
+    match density {
+        Density::Restriction(restriction) => unrestricted(restriction.whole()),
+        density => density,
+    }
+}
+
+fn drawn(survey: &Survey<'_>, count: usize, seed: u64) -> Vec<[f64; 2]> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let places = survey.sample(count, &mut rng).into_iter();
+    places.map(|place| [degrees(place.latitude()), degrees(place.longitude())]).collect()
+}
+
+impl ImageFacts {
+    /// What the bytes tell, before they are decoded.
+    pub fn of_bytes(name: Option<String>, bytes: &[u8]) -> ImageFacts {
+        let (sha256, bytes) = (Some(sha256(bytes)), Some(bytes.len()));
+        ImageFacts { name, sha256, bytes, width: None, height: None }
+    }
+
+    /// An image that could not even be read.
+    pub fn named(name: &str) -> ImageFacts {
+        let name = Some(name.to_owned());
+        ImageFacts { name, sha256: None, bytes: None, width: None, height: None }
+    }
+
+    /// With the size of the picture.
+    pub fn with_size(self, photo: &Photo) -> ImageFacts {
+        ImageFacts { width: Some(photo.width()), height: Some(photo.height()), ..self }
+    }
+}
+
+impl ModelFacts {
+    /// What a model says of itself.
+    pub fn new(identity: &ModelIdentity, because: Option<ChosenBecause>) -> ModelFacts {
+        ModelFacts {
+            name: identity.name.clone(),
+            version: identity.version.clone(),
+            description: identity.description.clone(),
+            calibrated: identity.calibrated,
+            prior: identity.prior.clone(),
+            chosen_because: because.map(|because| because.to_string()),
+        }
+    }
+}
+
+impl PlaceFacts {
+    fn new(place: LatLon, name: &PlaceName) -> PlaceFacts {
+        PlaceFacts {
+            latitude: degrees(place.latitude()),
+            longitude: degrees(place.longitude()),
+            name: name.clone(),
+        }
+    }
+}
+
+impl CandidateFacts {
+    /// A candidate, rounded.
+    pub fn new(candidate: &Candidate) -> CandidateFacts {
+        CandidateFacts {
+            place: PlaceFacts::new(candidate.place, &candidate.name),
+            mass: rounded(candidate.mass, 9),
+            radius_km: kilometers(candidate.radius_km),
+        }
+    }
+}
+
+/// The best rows of a model that chooses among places, as its authors list them: distinct places, by the
+/// score of one row.
+fn best_rows(density: &Density, count: usize) -> Vec<RowFacts> {
+    let Density::PointMasses(spread) = density else { return Vec::new() };
+    let points = spread.points();
+    let pairs = points.places().iter().zip(points.weights());
+    let mut rows: Vec<RowFacts> = pairs
+        .map(|(place, score)| RowFacts {
+            latitude: place.latitude(),
+            longitude: place.longitude(),
+            score,
+            times: 1,
+        })
+        .collect();
+    let place = |row: &RowFacts| (row.latitude, row.longitude);
+    rows.sort_by(|a, b| place(a).partial_cmp(&place(b)).expect("places are numbers"));
+    rows.dedup_by(|next, row| {
+        let same = place(next) == place(row);
+        row.times += usize::from(same);
+        same
+    });
+    rows.sort_by(|a, b| b.score.total_cmp(&a.score));
+    rows.truncate(count);
+    rows
+}
+
+/// Digits that mean something: a millionth of a degree is 11 cm.
+pub(super) fn degrees(value: f64) -> f64 {
+    rounded(value, 6)
+}
+
+fn kilometers(value: f64) -> f64 {
+    rounded(value, 3)
+}
+
+fn rounded(value: f64, digits: i32) -> f64 {
+    let scale = 10_f64.powi(digits);
+    (value * scale).round() / scale
+}

@@ -1,0 +1,319 @@
+//! LocDiff as a model that answers pictures: an image encoder, and a diffusion on its embeddings.
+//!
+//! In one pass the output is the density itself. Samplers give a place for each draw; these become a density by
+//! a kernel that the answer names (`sample_kernel.rs`).
+
+use std::sync::Arc;
+
+use locdiff_sphere::{Decoder, Density, DensityRecord, Integrator, LatLon, PointMasses};
+use rayon::prelude::*;
+
+use super::diffusion_files::{DiffusionAbout, TrainingFacts, read_diffusion};
+use super::directory::ModelDirectory;
+use super::encoder_search::find_encoder;
+use super::opening::{CannotOpen, OpenOptions};
+use super::sample_kernel::sample_kernel;
+use crate::checksum::Checksum;
+use crate::diffusion::{
+    Diffusion, Meaning, Method, SampleOptions, coefficients_of, encoding_width_km,
+};
+use crate::encoders::{Embedder, EncoderRecord};
+use crate::locate::{
+    Frame, Inference, InvalidInference, LocationModel, ModelIdentity, NotItsKind, Sampler,
+};
+use crate::photo::{Crops, Photo};
+
+/// Draws that go through the network together.
+const TOGETHER: usize = 512;
+/// Photographs that are encoded together.
+const PHOTOS_TOGETHER: usize = 32;
+/// Steps of DDIM if nobody says how many.
+const DDIM_STEPS: usize = 20;
+/// Training with less than this share of rows at full noise, or without condition, supports one pass, or guidance, badly.
+const LITTLE: f64 = 0.05;
+
+/// A diffusion with the encoder of its condition.
+pub struct DiffusionModel {
+    diffusion: Diffusion,
+    about: DiffusionAbout,
+    /// None if only embeddings will be asked about.
+    encoder: Option<Arc<dyn Embedder>>,
+    identity: ModelIdentity,
+}
+
+impl std::fmt::Debug for DiffusionModel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "DiffusionModel({:?}, {:?})", self.identity, self.diffusion.config())
+    }
+}
+
+impl DiffusionModel {
+    /// The model in a directory, with its encoder.
+    pub fn open(
+        directory: &ModelDirectory,
+        options: &OpenOptions,
+    ) -> Result<DiffusionModel, CannotOpen> {
+        let (diffusion, about) = read_diffusion(directory, &options.device)?;
+        let name = directory.name();
+        let encoder = find_encoder(&name, &about.encoder, options)?;
+        let mut version = Checksum::default();
+        version.update(directory.text());
+        Ok(DiffusionModel::new(diffusion, about, encoder, name, version.finish_short()))
+    }
+
+    /// A model from its parts. Without an encoder it can be asked about embeddings only.
+    pub fn new(
+        diffusion: Diffusion,
+        about: DiffusionAbout,
+        encoder: Option<Arc<dyn Embedder>>,
+        name: String,
+        version: String,
+    ) -> DiffusionModel {
+        let config = diffusion.config();
+        let description = format!(
+            "LocDiff, {} at L = {}, on embeddings of {}",
+            config.objective.in_words(),
+            config.denoiser.max_degree,
+            about.encoder,
+        );
+        let identity = ModelIdentity {
+            name,
+            version,
+            description,
+            calibrated: false,
+            prior: Some("pictures are taken where those of its training set were".to_owned()),
+        };
+        DiffusionModel { diffusion, about, encoder, identity }
+    }
+
+    /// The diffusion itself.
+    pub fn diffusion(&self) -> &Diffusion {
+        &self.diffusion
+    }
+
+    /// What belongs to it.
+    pub fn about(&self) -> &DiffusionAbout {
+        &self.about
+    }
+
+    fn max_degree(&self) -> usize {
+        self.diffusion.config().denoiser.max_degree
+    }
+
+    fn meaning(&self) -> Meaning {
+        self.diffusion.config().objective.meaning()
+    }
+
+    fn method(&self, inference: &Inference) -> Method {
+        match inference.sampler {
+            Sampler::OnePass => Method::OnePass,
+            Sampler::Ddim => Method::Ddim(inference.steps.unwrap_or(DDIM_STEPS)),
+            Sampler::Ddpm => Method::Ddpm,
+        }
+    }
+
+    /// Densities for embeddings `[rows, views, width]`.
+    fn densities(&self, embeddings: &[f32], views: usize, inference: &Inference) -> Vec<Density> {
+        let width = self.diffusion.config().denoiser.condition_size;
+        let draws = inference.draws();
+        let at_once = (TOGETHER / draws).max(1) * views * width;
+        embeddings
+            .chunks(at_once)
+            .flat_map(|rows| {
+                let outputs = self.draw(rows, views, inference);
+                outputs
+                    .into_par_iter()
+                    .map(|draws| self.density(draws, inference))
+                    .collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
+    /// What the network gives for each draw of each row.
+    fn draw(&self, rows: &[f32], views: usize, inference: &Inference) -> Vec<Draws> {
+        let width = self.diffusion.config().denoiser.condition_size;
+        let (count, draws) = (rows.len() / (views * width), inference.draws());
+        let mut conditions = Vec::with_capacity(count * draws * width);
+        for row in rows.chunks_exact(views * width) {
+            for draw in 0..draws {
+                // Fewer views than are asked for are taken again, with other noise.
+                let view = (draw / inference.samples) % views;
+                conditions.extend_from_slice(&row[view * width..][..width]);
+            }
+        }
+        let options = SampleOptions {
+            method: self.method(inference),
+            guidance: inference.guidance,
+            seed: inference.seed,
+            noise_repeats_after: draws,
+        };
+        let condition = self.diffusion.condition(conditions);
+        let output = self.diffusion.sample(Some(condition), count * draws, options, |_| ());
+        let mut outputs = coefficients_of(&output).into_iter();
+        (0..count).map(|_| outputs.by_ref().take(draws).collect()).collect()
+    }
+
+    /// What draws say together.
+    fn density(&self, draws: Draws, inference: &Inference) -> Density {
+        let is_density =
+            inference.sampler == Sampler::OnePass && self.meaning() != Meaning::ModeOnly;
+        if is_density {
+            let integrator = Integrator::new(self.max_degree());
+            let mut parts: Vec<Density> = draws
+                .iter()
+                .map(|e| match self.meaning() {
+                    Meaning::Exponential => integrator.exponential(e),
+                    _ => integrator.linear(e),
+                })
+                .collect();
+            if parts.len() == 1 {
+                return parts.remove(0);
+            }
+            let parts = parts.into_iter().map(|part| (1.0, part)).collect();
+            return Density::mixture(parts).expect("there are parts, all of the same weight");
+        }
+        let decoder = Decoder::new(self.max_degree());
+        let places: Vec<LatLon> = draws.iter().map(|e| decoder.mode(e).place).collect();
+        let kernel =
+            sample_kernel(&places, inference.kernel_km, encoding_width_km(self.max_degree()));
+        let masses = vec![1.0; places.len()];
+        PointMasses::new(places, &masses).expect("there are samples").spread(kernel)
+    }
+
+    fn encoder(&self) -> Option<&dyn Embedder> {
+        self.encoder.as_deref()
+    }
+}
+
+/// Outputs of the network for one picture.
+type Draws = Vec<locdiff_sphere::Coefficients>;
+
+impl LocationModel for DiffusionModel {
+    fn identity(&self) -> &ModelIdentity {
+        &self.identity
+    }
+
+    fn inference(&self) -> Inference {
+        self.about.inference
+    }
+
+    fn check(&self, inference: &Inference) -> Result<Vec<String>, InvalidInference> {
+        let mut warnings = Vec::new();
+        let levels = self.diffusion.trained_levels().count();
+        if let (Sampler::Ddim, Some(steps)) = (inference.sampler, inference.steps)
+            && steps > levels
+        {
+            return Err(InvalidInference::Unsupported {
+                model: self.identity.name.clone(),
+                option: format!("steps {steps}"),
+                remedy: format!("it was trained at {levels} noise levels, take at most so many"),
+            });
+        }
+        if inference.sampler == Sampler::OnePass {
+            if self.meaning() == Meaning::ModeOnly {
+                warnings.push(format!(
+                    "trained for {}, which gives no probabilities: radii and regions are those of the kernel",
+                    self.diffusion.config().objective.in_words()
+                ));
+            }
+            if let Some(TrainingFacts { share_at_full_noise, .. }) = self.about.training {
+                let share = share_at_full_noise + (1.0 - share_at_full_noise) / levels as f64;
+                if share < LITTLE {
+                    warnings.push(format!(
+                        "only {:.1} % of the rows in training were at the highest noise level, which one pass uses: \
+                         sample with --sampler ddpm, or train with objective.share_at_full_noise = 0.5",
+                        100.0 * share
+                    ));
+                }
+            }
+        } else if inference.draws() == 1 {
+            warnings.push("one sample: radii and regions are those of the kernel".to_owned());
+        }
+        if inference.guidance != 1.0 {
+            match self.about.training.map(|facts| facts.condition_dropout) {
+                Some(0.0) => {
+                    return Err(InvalidInference::Untrained {
+                        option: format!("guidance {}", inference.guidance),
+                        reason: "the network never saw a row without its condition; train with \
+                                 objective.condition_dropout = 0.1, or take guidance 1"
+                            .to_owned(),
+                    });
+                }
+                Some(share) if share < LITTLE => warnings.push(format!(
+                    "only {:.1} % of the rows in training had no condition, which guidance uses",
+                    100.0 * share
+                )),
+                Some(_) => {}
+                None => warnings.push(
+                    "nobody knows whether the network was trained without conditions, which guidance uses"
+                        .to_owned(),
+                ),
+            }
+        }
+        Ok(warnings)
+    }
+
+    fn locate(&self, photos: &[Photo], inference: &Inference) -> Vec<Result<Density, NotItsKind>> {
+        let Some(encoder) = self.encoder() else {
+            let why = "the model was opened without its encoder";
+            return photos.iter().map(|_| Err(NotItsKind::Other(why.to_owned()))).collect();
+        };
+        let crops = match inference.views {
+            1 => Crops::Single,
+            views => Crops::Random { count: views as u32, seed: inference.seed },
+        };
+        photos
+            .chunks(PHOTOS_TOGETHER)
+            .flat_map(|photos| {
+                let embeddings = encoder.embed_photos(photos, &crops);
+                self.densities(&embeddings, inference.views, inference).into_iter().map(Ok)
+            })
+            .collect()
+    }
+
+    fn embed(&self, photos: &[Photo]) -> Vec<Vec<f32>> {
+        let Some(encoder) = self.encoder() else { return Vec::new() };
+        let embeddings = encoder.embed_photos(photos, &Crops::Single);
+        embeddings.chunks_exact(encoder.width()).map(<[f32]>::to_vec).collect()
+    }
+
+    fn locate_embeddings(
+        &self,
+        embeddings: &[f32],
+        views: usize,
+        inference: &Inference,
+    ) -> Option<Vec<Density>> {
+        Some(self.densities(embeddings, views, inference))
+    }
+
+    fn takes_embeddings_of(&self) -> Option<(&EncoderRecord, usize)> {
+        Some((&self.about.encoder, self.diffusion.config().denoiser.condition_size))
+    }
+
+    fn denoising(&self, photo: &Photo, frames: usize, inference: &Inference) -> Vec<Frame> {
+        let embedding = self.embed(std::slice::from_ref(photo)).pop();
+        let (Some(embedding), true) = (embedding, self.can_denoise()) else { return Vec::new() };
+        // One pass has nothing to watch; the same network also denoises step by step.
+        let method = match self.method(inference) {
+            Method::OnePass => Method::Ddpm,
+            method => method,
+        };
+        let (guidance, seed) = (inference.guidance, inference.seed);
+        let options = SampleOptions { method, guidance, seed, ..SampleOptions::default() };
+        let mut steps = Vec::new();
+        self.diffusion.sample(Some(self.diffusion.condition(embedding)), 1, options, |step| {
+            steps.extend(coefficients_of(step.output));
+        });
+        let of = steps.len() - 1;
+        let shown = (0..frames).map(|k| of * k / (frames - 1).max(1));
+        let record = |step: usize| match self.meaning() {
+            Meaning::Exponential => DensityRecord::of_exponents(&steps[step]),
+            _ => DensityRecord::of_linear(&steps[step]),
+        };
+        shown.map(|step| Frame { step, of, density: record(step) }).collect()
+    }
+
+    fn can_denoise(&self) -> bool {
+        self.meaning() != Meaning::ModeOnly && self.encoder.is_some()
+    }
+}

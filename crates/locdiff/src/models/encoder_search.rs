@@ -1,0 +1,92 @@
+//! Where a model's image encoder is on this machine.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::earth_view::{EarthView, EarthViewEncoder, NAME as BUILT_IN};
+use super::home::ModelHome;
+use super::opening::{CannotOpen, EncoderSource, OpenOptions};
+use crate::encoders::{Embedder, EncoderRecord, ImageEncoder, InvalidEncoder};
+use burn::tensor::Device;
+
+/// An encoder by name or path: `earth-view`, a directory or file of weights, or one that `locdiff model` has imported or fetched.
+/// `None` if it is not on this machine. Never uses the network.
+pub fn open_encoder(
+    name: &str,
+    home: &ModelHome,
+    device: &Device,
+) -> Result<Option<Arc<dyn Embedder>>, InvalidEncoder> {
+    if name == BUILT_IN {
+        return Ok(Some(Arc::new(EarthViewEncoder::new(EarthView::built_in(device)))));
+    }
+    let path = Path::new(name);
+    if path.exists() {
+        return Ok(Some(Arc::new(ImageEncoder::open(path, device)?)));
+    }
+    let Some(directory) = home.encoder(name) else { return Ok(None) };
+    let bare = name.split('@').next().unwrap_or(name);
+    // The hub's cache keeps a commit's files under its name.
+    let revision = directory.file_name().and_then(|name| name.to_str());
+    let revision = revision.filter(|name| name.len() == 40 && directory != home.model(bare));
+    Ok(Some(Arc::new(ImageEncoder::open(&directory, device)?.named(bare, revision))))
+}
+
+/// The encoder of a model, checked to be the one that it was trained with; `None` if it isn't needed.
+pub(super) fn find_encoder(
+    model: &str,
+    record: &EncoderRecord,
+    options: &OpenOptions,
+) -> Result<Option<Arc<dyn Embedder>>, CannotOpen> {
+    let checked = |encoder: Arc<dyn Embedder>| match record.check(encoder.record()) {
+        Ok(()) => Ok(Some(encoder)),
+        Err(source) => Err(CannotOpen::OtherEncoder { model: model.to_owned(), source }),
+    };
+    match &options.encoder {
+        EncoderSource::NotNeeded => return Ok(None),
+        EncoderSource::Path(path) => {
+            // A name is welcome too.
+            let name = path.to_string_lossy();
+            let missing = || CannotOpen::Missing {
+                model: model.to_owned(),
+                missing: format!("there is no encoder `{name}`"),
+                remedy: "Give the directory of an encoder, or the name of an installed one"
+                    .to_owned(),
+            };
+            let found = open_encoder(&name, &options.home()?, &options.device)?;
+            return checked(found.ok_or_else(missing)?);
+        }
+        EncoderSource::Installed => {}
+    }
+    if !record.is_known() {
+        let (model, encoder) = (model.to_owned(), record.identity.clone());
+        return Err(CannotOpen::UnknownEncoder { model, encoder });
+    }
+    if record.name.as_deref() == Some(BUILT_IN) {
+        let encoder = EarthViewEncoder::new(EarthView::built_in(&options.device));
+        return checked(Arc::new(encoder));
+    }
+    let missing = |remedy: String| CannotOpen::Missing {
+        model: model.to_owned(),
+        missing: format!("its image encoder, {record}, is not on this machine"),
+        remedy,
+    };
+    let Some(name) = &record.name else {
+        return Err(missing("Give the encoder's directory with --encoder PATH".to_owned()));
+    };
+    let revision = record.revision.as_ref().map_or(String::new(), |commit| format!("@{commit}"));
+    let home = options.home()?;
+    let found = match open_encoder(&format!("{name}{revision}"), &home, &options.device)? {
+        // Another commit may have the same weights.
+        None => open_encoder(name, &home, &options.device)?,
+        found => found,
+    };
+    match found {
+        Some(encoder) => checked(encoder),
+        None => {
+            let command = record.fetch_command().unwrap_or_default();
+            Err(missing(format!(
+                "Get it with `{command}`, or give its directory with --encoder PATH"
+            )))
+        }
+    }
+}
