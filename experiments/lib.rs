@@ -3,6 +3,7 @@
 #[path = "baselines/methods/mod.rs"]
 pub mod baselines;
 pub mod draws;
+pub mod earth_sources;
 pub mod paper;
 pub mod simulation;
 pub mod training;

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 
 use crate::predictions::{SEED, open_model};
 use crate::sets::{SETS, pixels, place};
-use crate::sources::Folders;
+use locdiff_experiments::earth_sources::Folders;
 
 const TRAINING_SEED: u64 = 4_000_037;
 const VALIDATION_SEED: u64 = 5_000_011;

@@ -12,7 +12,6 @@ mod report;
 mod retrieval;
 mod sets;
 mod sheet;
-mod sources;
 mod train;
 
 use std::path::Path;

@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use crate::outcomes::{Outcomes, Values};
 use crate::recogniser;
 use crate::sets::{SETS, pixels, place};
-use crate::sources::Folders;
+use locdiff_experiments::earth_sources::Folders;
 
 /// Not those of training or tests.
 const SEED: u64 = 2_000_003;

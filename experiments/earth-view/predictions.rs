@@ -15,7 +15,7 @@ use crate::outcomes::Outcomes;
 use crate::pack::read;
 use crate::retrieval::Gallery;
 use crate::sets::{SETS, TestSet, place};
-use crate::sources::Folders;
+use locdiff_experiments::earth_sources::Folders;
 
 pub const SEED: u64 = 3_000_017;
 /// What a crew can see from the station.

@@ -4,7 +4,7 @@ use anyhow::Result;
 use locdiff_earth::{Renderer, Shows, View};
 use locdiff_sphere::LatLon;
 
-use crate::sources::Folders;
+use locdiff_experiments::earth_sources::Folders;
 
 /// Views of some imagery.
 pub struct TestSet {

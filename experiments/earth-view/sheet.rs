@@ -9,7 +9,7 @@ use locdiff::Photo;
 use locdiff_earth::{Camera, Pose, Renderer};
 
 use crate::astronaut::photographs;
-use crate::sources::Folders;
+use locdiff_experiments::earth_sources::Folders;
 
 const SIDE: usize = 128;
 const GAP: u32 = 2;

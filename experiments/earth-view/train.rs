@@ -21,7 +21,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::json;
 
 use crate::sets::{pixels, place};
-use crate::sources::Folders;
+use locdiff_experiments::earth_sources::Folders;
 
 /// Views that are never trained on.
 const HELD_OUT_SEED: u64 = 1_000_003;

@@ -30,6 +30,7 @@ mod sphere;
 mod train;
 mod whole_file;
 
+use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
@@ -76,7 +77,7 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("LOCDIFF_BUI
 
 fn main() -> ExitCode {
     let done = |()| ExitCode::SUCCESS;
-    let result = match Arguments::parse().command {
+    let result = match Arguments::parse_from(arguments()).command {
         #[cfg(feature = "models")]
         Command::Doctor(arguments) => doctor::run(arguments),
         #[cfg(feature = "models")]
@@ -102,6 +103,23 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The command line, with a blank before places such as -33.87,151.21, so that the south of
+/// the equator is not taken for a flag. clap's `allow_hyphen_values` is no way out: a list of places
+/// then also takes the flags behind it (`sphere plot 1,2 -o map.png`).
+fn arguments() -> impl Iterator<Item = OsString> {
+    std::env::args_os().map(|argument| match argument.to_str() {
+        Some(text) if is_southern_place(text) => format!(" {text}").into(),
+        _ => argument,
+    })
+}
+
+fn is_southern_place(text: &str) -> bool {
+    let number = text.strip_prefix('-').unwrap_or_default();
+    number.starts_with(|first: char| first.is_ascii_digit() || first == '.')
+        && text.contains([',', ' '])
+        && text.chars().all(|c| c.is_ascii_digit() || "+-.,eE ".contains(c))
 }
 
 /// The command failed, or a part of it.

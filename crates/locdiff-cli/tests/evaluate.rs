@@ -315,7 +315,7 @@ locdiff: ours.csv has no columns of true places (such as gt_lat and gt_lon): giv
     assert_data_eq!(
         desk.failure(&["--model", "resnet", "--data", "truth.csv"], 2),
         str![[r#"
-locdiff: there is no model `resnet`: use earth-view, geoclip, geoclip-even
+locdiff: there is no model `resnet`: use earth-view, geoclip, geoclip-even, or the directory of a model such as runs/first/model
 
 "#]]
     );

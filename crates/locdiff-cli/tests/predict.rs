@@ -162,7 +162,7 @@ fn the_built_in_model_knows_the_examples() {
         let line = home.success(&["predict", path.to_str().unwrap(), "--json"]);
         let json: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(json["model"]["name"], "earth-view");
-        assert_eq!(json["calibrated"], false);
+        assert_eq!(json["model"]["calibrated"], false);
         let best = &json["candidates"][0];
         let place = |best: &Value| {
             let number = |field: &str| best[field].as_f64().unwrap();
@@ -206,8 +206,10 @@ locdiff: missing.jpg: No such file or directory (os error 2)
     let records: Vec<Value> =
         text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(records.len(), 3, "every picture is accounted for");
-    assert!(records[0]["error"].is_string() && records[2]["error"].is_string());
-    assert_eq!(records[1]["calibrated"], false);
+    assert!(
+        records[0]["problem"]["detail"].is_string() && records[2]["problem"]["detail"].is_string()
+    );
+    assert_eq!(records[1]["model"]["calibrated"], false);
 }
 
 #[test]

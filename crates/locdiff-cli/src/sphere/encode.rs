@@ -14,7 +14,7 @@ use crate::progress::Progress;
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Places, for example 48.86,2.35 -33.87,151.21
-    #[arg(value_name = "LAT,LON", allow_hyphen_values = true)]
+    #[arg(value_name = "LAT,LON")]
     places: Vec<String>,
     /// Read places from this file (`-` for stdin, the default without places)
     #[arg(short, long, value_name = "FILE", conflicts_with = "places")]

@@ -14,7 +14,7 @@ use crate::whole_file::write_file;
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Places to encode and draw together, for example 48.86,2.35 -33.87,151.21
-    #[arg(value_name = "LAT,LON", allow_hyphen_values = true)]
+    #[arg(value_name = "LAT,LON")]
     places: Vec<String>,
     /// Draw coefficients from this file instead (`-` for stdin)
     #[arg(short, long, value_name = "FILE", conflicts_with = "places")]

@@ -27,7 +27,7 @@ pub(crate) fn program(home: &Path) -> Command {
 pub(crate) struct Running {
     process: Child,
     pub(crate) address: String,
-    _home: tempfile::TempDir,
+    _home: Option<tempfile::TempDir>,
 }
 
 pub(crate) struct Answer {
@@ -54,13 +54,20 @@ impl Running {
     /// A server with some options, once it is ready.
     pub(crate) fn start(options: &[&str]) -> Running {
         let home = tempfile::tempdir().unwrap();
-        let mut command = program(home.path());
+        let mut running = Running::start_in(home.path(), options);
+        running._home = Some(home);
+        running
+    }
+
+    /// The same with a home of models.
+    pub(crate) fn start_in(home: &Path, options: &[&str]) -> Running {
+        let mut command = program(home);
         command.args(["serve", "--port", "0", "--log", "warn"]).args(options);
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address = line.trim().strip_prefix("http://").unwrap().to_owned();
-        let running = Running { process, address, _home: home };
+        let running = Running { process, address, _home: None };
         let began = Instant::now();
         while running.get("/health/ready").status != 200 {
             assert!(began.elapsed() < Duration::from_secs(60), "never ready");

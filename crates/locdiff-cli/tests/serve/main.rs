@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
 
+mod chain;
 mod client;
 mod examples;
 mod refusals;
 mod requests;
+mod schema;
 mod stopping;

@@ -9,27 +9,17 @@ use crate::client::{Running, example, form, program, repository};
 #[test]
 fn an_image_is_located_as_the_program_locates_it() {
     let server = Running::start(&[]);
-    let answer = server.post("/v1/locate?top=3&density=true&samples=5&frames=5", &example());
+    let answer = server.post("/v1/locate?top=3&density=true&draws=5&frames=5", &example());
     assert_eq!(answer.status, 200);
     let answer = answer.json();
     assert_eq!(answer["prediction"], true);
     let result = &answer["results"][0];
     assert_eq!(result["candidates"][0]["country_code"], "MG");
     assert_eq!(result["candidates"].as_array().unwrap().len(), 3);
-    assert_eq!(result["samples"].as_array().unwrap().len(), 5);
+    assert_eq!(result["draws"].as_array().unwrap().len(), 5);
     assert_eq!(result["density"]["coefficients"].as_array().unwrap().len(), 1024);
-    let steps: Vec<u64> = result["denoising"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|frame| frame["step"].as_u64().unwrap())
-        .collect();
-    assert_eq!(steps.len(), 5);
-    assert!(
-        steps[0] == 0
-            && steps.is_sorted()
-            && steps[4] == result["denoising"][0]["of"].as_u64().unwrap()
-    );
+    // earth-view answers in one pass: there is nothing to play.
+    assert_eq!(result["frames"], Value::Null);
 
     let home = tempfile::tempdir().unwrap();
     let output = program(home.path())
@@ -38,9 +28,17 @@ fn an_image_is_located_as_the_program_locates_it() {
         .output()
         .unwrap();
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    for key in
-        ["candidates", "radius_50_km", "radius_90_km", "area_50_km2", "area_90_km2", "within"]
-    {
+    for key in [
+        "place",
+        "candidates",
+        "radius_50_km",
+        "radius_90_km",
+        "area_50_km2",
+        "area_90_km2",
+        "within",
+        "inference",
+        "warnings",
+    ] {
         assert_eq!(said[key], result[key], "{key}");
     }
     for key in ["name", "version", "description", "chosen_because", "prior"] {
@@ -132,7 +130,8 @@ fn the_server_tells_about_itself() {
     let server = Running::start(&[]);
     let models = server.get("/v1/models").json();
     assert_eq!(models["models"][0]["name"], "earth-view");
-    assert_eq!(models["models"][0]["denoising"], true);
+    assert_eq!(models["models"][0]["frames"], false);
+    assert_eq!(models["models"][0]["inference"]["sampler"], "one-pass");
     server.post("/v1/locate", &example());
     let metrics = String::from_utf8(server.get("/metrics").body).unwrap();
     assert!(

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use locdiff_earth::{Imagery, LandMask, Light, Source};
 
+/// Where the pictures are.
 pub struct Folders {
     tiles: PathBuf,
     fetched: PathBuf,
@@ -13,6 +14,7 @@ pub struct Folders {
 }
 
 impl Folders {
+    /// Below LOCDIFF_DATA, and where `experiments/earth-view/fetch` puts what it gets.
     pub fn from_environment() -> Result<Folders> {
         let data = std::env::var("LOCDIFF_DATA")
             .context("LOCDIFF_DATA does not say where the tiles of the Earth are")?;
@@ -24,11 +26,13 @@ impl Folders {
         })
     }
 
+    /// Where land is.
     pub fn mask(&self) -> Result<LandMask> {
         let path = self.fetched.join("land-mask.runs");
         LandMask::open(&path).context("run experiments/earth-view/fetch first")
     }
 
+    /// A picture of the Earth by its name.
     pub fn open(&self, name: &str, mask: &LandMask) -> Result<Imagery> {
         let picture = |path: String| Source::Equirectangular(self.fetched.join(path));
         let globe = |name: &str| picture(format!("three-globe/package/example/img/{name}"));
