@@ -69,8 +69,9 @@ fn write(folder: &Path, seed: u64, count: usize, renderer: &Renderer) -> Result<
         let views = renderer.render_range(seed, start..end, SIDE);
         let files: Vec<Result<String>> = views
             .par_iter()
-            .zip(start..end)
-            .map(|(view, number)| {
+            .enumerate()
+            .map(|(offset, view)| {
+                let number = start + offset as u64;
                 let name = format!("{number:06}.jpg");
                 let file = File::create(folder.join(&name))?;
                 encode(view, file)?;

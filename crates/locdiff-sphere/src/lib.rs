@@ -34,8 +34,6 @@ mod place;
 mod place_index;
 mod polygons;
 mod quadrature;
-#[cfg(feature = "serde")]
-mod record_stub;
 pub mod reference;
 mod scalar;
 mod scores;
@@ -63,8 +61,6 @@ pub use paper_decoders::AnchorDecoder;
 pub use place::{EARTH_RADIUS_KM, InvalidPlace, LatLon, mean_place};
 pub use place_index::PlaceIndex;
 pub use polygons::MultiPolygon;
-#[cfg(feature = "serde")]
-pub use record_stub::DensityRecord;
 pub use scalar::Scalar;
 pub use scores::{
     ACCURACY_RADII_KM, COVERAGE_LEVELS, Comparison, DensityOutcome, DensityScores, DistanceRule,

@@ -22,7 +22,7 @@ pub(super) enum Models<'a> {
     /// Each of them about each picture.
     Named(Vec<Geolocator>),
     /// The one inside the program; and about what isn't for it, another one if there is one.
-    Automatic { built_in: Geolocator, other: Option<Other<'a>> },
+    Automatic { built_in: Box<Geolocator>, other: Option<Box<Other<'a>>> },
 }
 
 /// A model that is opened when it is first needed.
@@ -66,8 +66,9 @@ impl<'a> Models<'a> {
         // Without a home there are no others.
         let has_other = ModelHome::from_env()
             .is_ok_and(|home| installed_models(&home).iter().any(|name| name == FOR_THE_GROUND));
-        let other = has_other.then(|| Other { arguments, options, opened: OnceLock::new() });
-        Ok(Models::Automatic { built_in, other })
+        let other =
+            has_other.then(|| Box::new(Other { arguments, options, opened: OnceLock::new() }));
+        Ok(Models::Automatic { built_in: Box::new(built_in), other })
     }
 
     /// What is said of each photograph.
@@ -98,7 +99,7 @@ impl<'a> Models<'a> {
             Models::Named(models) => models.iter().find(is_it),
             Models::Automatic { built_in, other } => {
                 let other = other.as_ref().and_then(|other| other.opened.get()?.as_ref().ok());
-                Some(built_in).into_iter().chain(other).find(is_it)
+                Some(built_in.as_ref()).into_iter().chain(other).find(is_it)
             }
         }
     }

@@ -11,7 +11,6 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hf_hub::{Cache, CacheRepo, Repo, RepoType};
 use safetensors::SafeTensors;
 
 use super::encoders::Encoder;
@@ -43,7 +42,6 @@ pub struct FetchedFile {
 
 /// One model's part of the cache.
 pub(super) struct Shelf {
-    repo: CacheRepo,
     directory: PathBuf,
     locks: PathBuf,
     revision: String,
@@ -52,11 +50,8 @@ pub(super) struct Shelf {
 impl Shelf {
     pub(super) fn new(cache: &Path, encoder: &Encoder) -> Shelf {
         let revision = encoder.revision().to_owned();
-        let repository = encoder.repository().to_owned();
-        let repo = Repo::with_revision(repository, RepoType::Model, revision.clone());
-        let folder = repo.folder_name();
+        let folder = format!("models--{}", encoder.repository()).replace('/', "--");
         Shelf {
-            repo: Cache::new(cache.to_owned()).repo(repo),
             directory: cache.join(&folder),
             locks: cache.join(".locks").join(&folder),
             revision,
@@ -65,17 +60,17 @@ impl Shelf {
 
     /// Where a commit's files are.
     pub(super) fn snapshot(&self, commit: &str) -> PathBuf {
-        self.repo.pointer_path(commit)
+        self.directory.join("snapshots").join(commit)
     }
 
     /// The file itself.
     pub(super) fn blob(&self, etag: &str) -> PathBuf {
-        self.repo.blob_path(etag)
+        self.directory.join("blobs").join(etag)
     }
 
     /// The file's beginning, while it is being downloaded.
     pub(super) fn part(&self, etag: &str) -> PathBuf {
-        self.repo.blob_path(&format!("{etag}.incomplete"))
+        self.blob(&format!("{etag}.incomplete"))
     }
 
     /// Makes the directories for a file, and waits until nobody else writes it.
@@ -112,7 +107,11 @@ impl Shelf {
         if self.commit().as_deref() == Some(commit) {
             return Ok(());
         }
-        self.repo.create_ref(commit).map_err(HubError::at(&self.reference()))
+        let path = self.reference();
+        // A branch may have slashes in its name.
+        let folder = path.parent().unwrap_or(&self.directory);
+        let written = fs::create_dir_all(folder).and_then(|()| fs::write(&path, commit));
+        written.map_err(HubError::at(&path))
     }
 
     fn reference(&self) -> PathBuf {

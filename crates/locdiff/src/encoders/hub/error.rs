@@ -3,8 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hf_hub::api::sync::ApiError;
-
 /// Why an encoder could not be fetched.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -26,9 +24,6 @@ pub enum HubError {
     /// The endpoint isn't an address.
     #[error("the hub's endpoint is `{0}`: HF_ENDPOINT should begin with https:// or http://")]
     Endpoint(String),
-    /// The HTTP client could not be made.
-    #[error("no connection to the hub can be set up")]
-    Client(#[source] ApiError),
     /// The network may not be used, and the files aren't here.
     #[error(
         "{repository} at {revision} is not in {}, and HF_HUB_OFFLINE is set: unset it, or fetch \

@@ -4,13 +4,12 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-use hf_hub::Cache;
-use hf_hub::api::sync::{Api, ApiBuilder};
+use ureq::Agent;
 
 use super::cache::{FetchedFile, FetchedModel, Shelf, check, remove};
 use super::encoders::{Encoder, FILES};
 use super::error::HubError;
-use super::remote::{Progress, Remote, RemoteFile};
+use super::remote::{Progress, Remote, RemoteFile, agent};
 use super::settings::HubSettings;
 
 /// The hub, and the cache of what came from it.
@@ -26,7 +25,7 @@ use super::settings::HubSettings;
 /// ```
 pub struct Hub {
     settings: HubSettings,
-    api: Api,
+    agent: Agent,
 }
 
 impl Hub {
@@ -37,18 +36,13 @@ impl Hub {
 
     /// By explicit settings; the environment is not read.
     pub fn new(settings: HubSettings) -> Result<Hub, HubError> {
-        // From a cache, because otherwise a machine without home directories makes it panic.
-        let mut builder = ApiBuilder::from_cache(Cache::new(settings.cache.clone()))
-            .with_token(settings.token.clone())
-            .with_user_agent("locdiff", env!("CARGO_PKG_VERSION"));
-        if let Some(endpoint) = &settings.endpoint {
-            if !endpoint.starts_with("http://") && !endpoint.starts_with("https://") {
-                return Err(HubError::Endpoint(endpoint.clone()));
-            }
-            builder = builder.with_endpoint(endpoint.trim_end_matches('/').to_owned());
+        if let Some(endpoint) = &settings.endpoint
+            && !endpoint.starts_with("http://")
+            && !endpoint.starts_with("https://")
+        {
+            return Err(HubError::Endpoint(endpoint.clone()));
         }
-        let api = builder.build().map_err(HubError::Client)?;
-        Ok(Hub { settings, api })
+        Ok(Hub { settings, agent: agent() })
     }
 
     /// How the hub is reached.
@@ -91,11 +85,11 @@ impl Hub {
     ) -> Result<FetchedModel, HubError> {
         let shelf = Shelf::new(&self.settings.cache, encoder);
         let [config, others @ ..] = &FILES;
-        let branch = Remote::new(&self.settings, &self.api, encoder, encoder.revision());
+        let branch = Remote::new(&self.settings, &self.agent, encoder, encoder.revision());
         let config = branch.find(config)?;
         // The branch may move on while we read: all files are of the commit it is at now.
         let revision = config.commit.clone();
-        let remote = Remote::new(&self.settings, &self.api, encoder, &revision);
+        let remote = Remote::new(&self.settings, &self.agent, encoder, &revision);
         // All are looked up before the first is downloaded: if one isn't there, none is wanted.
         let mut found = vec![config];
         for names in others {

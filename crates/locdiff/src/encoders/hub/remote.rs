@@ -1,7 +1,6 @@
 //! The hub's side: what a file is, and its bytes.
 //!
-//! `hf-hub` lends its client (headers, TLS, the token kept from other hosts) and its addresses.
-//! Its download isn't used: with `hf-hub` 0.5 a file cut short can pass for whole, a part may be
+//! Written for itself and not by the crate `hf-hub`: with its version 0.5 a file cut short can pass for whole, a part may be
 //! continued at the wrong place, and a silent server is waited for without end.
 
 use std::collections::HashMap;
@@ -11,8 +10,8 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use hf_hub::api::sync::{Api, ApiRepo};
-use hf_hub::{Repo, RepoType};
+use ureq::Agent;
+use ureq::config::RedirectAuthHeaders;
 
 use super::encoders::Encoder;
 use super::error::{Failure, HubError};
@@ -37,7 +36,19 @@ pub(super) struct Remote<'a> {
     settings: &'a HubSettings,
     repository: &'a str,
     revision: &'a str,
-    api: ApiRepo,
+    agent: &'a Agent,
+}
+
+/// The public hub.
+const PUBLIC: &str = "https://huggingface.co";
+
+/// A client that shows the token to nobody but the hub itself.
+pub(super) fn agent() -> Agent {
+    Agent::config_builder()
+        .user_agent(concat!("locdiff/", env!("CARGO_PKG_VERSION")))
+        .redirect_auth_headers(RedirectAuthHeaders::SameHost)
+        .build()
+        .into()
 }
 
 /// A file, as the hub has it.
@@ -53,13 +64,18 @@ impl<'a> Remote<'a> {
     /// `revision` is the encoder's own, or the commit that it stands for.
     pub(super) fn new(
         settings: &'a HubSettings,
-        api: &Api,
+        agent: &'a Agent,
         encoder: &'a Encoder,
         revision: &'a str,
     ) -> Remote<'a> {
-        let repository = encoder.repository();
-        let repo = Repo::with_revision(repository.to_owned(), RepoType::Model, revision.to_owned());
-        Remote { settings, repository, revision, api: api.repo(repo) }
+        Remote { settings, repository: encoder.repository(), revision, agent }
+    }
+
+    fn url(&self, file: &str) -> String {
+        let endpoint = self.settings.endpoint.as_deref().unwrap_or(PUBLIC).trim_end_matches('/');
+        // A branch may have slashes in its name.
+        let revision = self.revision.replace('/', "%2F");
+        format!("{endpoint}/{}/resolve/{revision}/{file}", self.repository)
     }
 
     /// What the hub has under the first of these names that it knows.
@@ -77,7 +93,7 @@ impl<'a> Remote<'a> {
     }
 
     fn look_up(&self, name: &'static str) -> Result<Option<RemoteFile>, HubError> {
-        let first = self.api.url(name);
+        let first = self.url(name);
         let mut url = first.clone();
         // Within the hub, redirects are followed; the answer that points out of it, to where large
         // files are, is the one that describes the file.
@@ -134,7 +150,7 @@ impl<'a> Remote<'a> {
         part: &Path,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), HubError> {
-        let url = self.api.url(file.name);
+        let url = self.url(file.name);
         let mut output = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -205,8 +221,10 @@ impl<'a> Remote<'a> {
     }
 
     fn get(&self, url: &str, range: &str, redirects: u32) -> Result<Answer, Failure> {
-        // `hf-hub` hands out its client only by way of this request.
-        let request = self.api.info_request().uri(url).header("Range", range);
+        let mut request = self.agent.get(url).header("Range", range);
+        if let Some(token) = &self.settings.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
         // Compressed, parts of a file would be parts of something else.
         let request = request.header("Accept-Encoding", "identity").config();
         let silence = Some(self.settings.silence);
