@@ -51,7 +51,7 @@ pub use coefficients::{Coefficients, InvalidCoefficients};
 pub use cube_cells::{CubeCell, CubeCover, DEEPEST_CUBE_LEVEL, InvalidCell};
 pub use decoder::{Decoder, Peak};
 pub use density::{
-    Density, Exponential, Integrator, InvalidDensity, Kernel, Linear, LogIntegral, Mixture,
+    Cells, Density, Exponential, Integrator, InvalidDensity, Kernel, Linear, LogIntegral, Mixture,
     PointMasses, Product, Restriction, SpreadPoints,
 };
 pub use derivatives::Jet;

@@ -98,7 +98,8 @@ impl PointMasses {
             return Err(InvalidDensity::Empty("points"));
         }
         if places.len() != weights.len() {
-            return Err(InvalidDensity::Lengths { places: places.len(), weights: weights.len() });
+            let (count, weights) = (places.len(), weights.len());
+            return Err(InvalidDensity::Lengths { what: "places", count, weights });
         }
         Ok(PointMasses { places, log_weights: log_shares("weight", weights)? })
     }
