@@ -165,6 +165,21 @@ impl FromStr for CubeCell {
     }
 }
 
+#[cfg(feature = "serde")]
+impl serde::Serialize for CubeCell {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for CubeCell {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<CubeCell, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 /// Cells of different sizes that cover the sphere once.
 #[derive(Debug, Clone)]
 pub struct CubeCover {

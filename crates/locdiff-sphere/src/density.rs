@@ -12,6 +12,8 @@ mod functions;
 mod invalid;
 mod kernel_sums;
 mod points;
+#[cfg(feature = "serde")]
+mod record;
 mod restriction;
 
 use std::fmt;
@@ -22,6 +24,8 @@ pub use combined::{Mixture, Product};
 pub use functions::{Exponential, Integrator, Linear, LogIntegral};
 pub use invalid::InvalidDensity;
 pub use points::{Kernel, PointMasses, SpreadPoints};
+#[cfg(feature = "serde")]
+pub use record::{DensityRecord, InvalidRecord, MixturePart, ProductFactor, RecordLimits};
 pub use restriction::Restriction;
 
 use crate::cells::{CellId, Tiling};

@@ -54,6 +54,8 @@ pub use density::{
     Cells, Density, Exponential, Integrator, InvalidDensity, Kernel, Linear, LogIntegral, Mixture,
     PointMasses, Product, Restriction, SpreadPoints,
 };
+#[cfg(feature = "serde")]
+pub use density::{DensityRecord, InvalidRecord, MixturePart, ProductFactor, RecordLimits};
 pub use derivatives::Jet;
 pub use grid::Grid;
 pub use legendre::LARGEST_DEGREE;

@@ -191,6 +191,14 @@ impl SpreadPoints {
         self.kernel
     }
 
+    /// Points that hold less than this together change the log-density nowhere by more than `nats`, even if
+    /// they all lie in one place.
+    #[cfg(feature = "serde")]
+    pub(super) fn negligible_mass(&self, nats: f64) -> f64 {
+        let background = BACKGROUND.ln() - UNIFORM_NLL_NATS;
+        nats * (background - self.kernel.log_peak()).exp().min(1.0)
+    }
+
     /// The same, with fine cells only for what lies in an area or within reach of it, as far as it matters there.
     pub(super) fn focused_on(&self, area: &Area) -> SpreadPoints {
         let reach_km = FINE_WIDTHS * self.kernel.width_km();
