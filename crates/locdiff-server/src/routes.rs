@@ -48,7 +48,7 @@ pub(crate) struct ImageForm {
         ("views" = Option<u64>, Query, minimum = 1, maximum = 64, description = "Views of the picture: 1 is its center, more are random crops"),
         ("seed" = Option<u64>, Query, minimum = 0, description = "For crops, noise and draws: the same seed gives the same answer"),
         ("decode" = Option<String>, Query, description = "Which place is taken from the density: `mode`, `mean`, `kl`, `geoscore` or `distance`"),
-        ("kernel_km" = Option<f64>, Query, minimum = 0.1, maximum = 5000, description = "Of the kernel that spreads samples"),
+        ("kernel_km" = Option<f64>, Query, minimum = 1, maximum = 5000, description = "Of the kernel that spreads samples"),
     ),
     request_body(description = "An image, or a form of images", content(
         (Vec<u8> = "application/octet-stream"), (Vec<u8> = "image/jpeg"), (Vec<u8> = "image/png"),

@@ -156,6 +156,8 @@ pub(crate) struct Rule {
     pub(crate) halves: [PointValues; 2],
     /// `[half][j][i]`.
     pub(crate) halves_transposed: [PointValues; 2],
+    /// `[half][i]`: the point that stands for the part in which point i of the first or second half lies.
+    pub(crate) parts_of_halves: [[usize; POINTS]; 2],
     barycentric: [f64; POINTS],
 }
 
@@ -204,6 +206,7 @@ impl Rule {
             curvatures,
             halves,
             halves_transposed: halves,
+            parts_of_halves: [[0; POINTS]; 2],
             barycentric,
         };
         rule.halves = std::array::from_fn(|half| {
@@ -212,7 +215,15 @@ impl Rule {
         rule.halves_transposed = std::array::from_fn(|half| {
             std::array::from_fn(|j| std::array::from_fn(|i| rule.halves[half][i][j]))
         });
+        rule.parts_of_halves = std::array::from_fn(|half| {
+            std::array::from_fn(|i| rule.part_at(0.5 * (half as f64 + points[i])))
+        });
         rule
+    }
+
+    /// The point that stands for the part in which `x` lies.
+    pub(crate) fn part_at(&self, x: f64) -> usize {
+        self.edges[1..POINTS].partition_point(|edge| *edge <= x)
     }
 
     /// Factors of the values at the points in the polynomial's value at `x`.

@@ -3,11 +3,13 @@
 //!
 //! Convention: a face looks along ±x, ±y or ±z; (u, v) are the other two coordinates, in cyclic order,
 //! over that one. Cells are equal steps of the angles atan u and atan v, so that those of one level
-//! differ in area by 1.41 at most on a face's axes and by 2 to its corners. Numbers of cells are our
-//! own, not S2's tokens.
+//! differ in area by 1.41 at most on a face's axes and by 2 to its corners. Cells are written as their
+//! face and the quarters that lead to them (`30121`), which are our own, not S2's tokens.
 
 use std::collections::HashMap;
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4};
+use std::fmt;
+use std::str::FromStr;
 
 use crate::{LatLon, UnitVector};
 
@@ -21,6 +23,9 @@ pub const DEEPEST_CUBE_LEVEL: u32 = 10;
 ///
 /// let cell = CubeCell::at(LatLon::new(48.86, 2.35)?, 4);
 /// assert_eq!(CubeCell::at(cell.centre(), 4), cell);
+/// // Face 2, around the north pole, then which quarter of it, which quarter of that, and so on.
+/// assert_eq!(cell.to_string(), "23111");
+/// assert_eq!("23111".parse(), Ok(cell));
 /// # Ok::<(), locdiff_sphere::InvalidPlace>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,6 +35,14 @@ pub struct CubeCell {
     /// Steps along u and v from the face's edge.
     steps: [u32; 2],
 }
+
+/// A text that is not a cell.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not a cell: write its face from 0 to 5, then for each of up to 10 divisions the quarter \
+     from 0 to 3, for example 30121"
+)]
+pub struct InvalidCell(String);
 
 impl CubeCell {
     /// The six faces, which cover the sphere.
@@ -42,8 +55,12 @@ impl CubeCell {
     /// # Panics
     /// If the level is beyond [`DEEPEST_CUBE_LEVEL`].
     pub fn at(place: LatLon, level: u32) -> CubeCell {
+        CubeCell::towards(UnitVector::from(place).to_array(), level)
+    }
+
+    /// The cell of a level in a direction.
+    pub(crate) fn towards(vector: [f64; 3], level: u32) -> CubeCell {
         assert!(level <= DEEPEST_CUBE_LEVEL, "level {level} is beyond {DEEPEST_CUBE_LEVEL}");
-        let vector = UnitVector::from(place).to_array();
         let axis = (0..3).max_by(|a, b| vector[*a].abs().total_cmp(&vector[*b].abs())).unwrap_or(0);
         let count = 1_u32 << level;
         let steps = [1, 2].map(|turn| {
@@ -76,15 +93,36 @@ impl CubeCell {
         Some(CubeCell { level, steps: self.steps.map(|step| step / 2), ..self })
     }
 
+    /// The face, 0 to 5: along x, y, z, −x, −y, −z.
+    pub(crate) fn face(self) -> usize {
+        usize::from(self.face)
+    }
+
+    /// Which of its parent's quarters holds it, for every level from the face down to its own.
+    pub(crate) fn quarters(self) -> impl Iterator<Item = usize> {
+        let [i, j] = self.steps;
+        (0..self.level).rev().map(move |bit| ((i >> bit & 1) + 2 * (j >> bit & 1)) as usize)
+    }
+
     /// Its middle, by angles.
     pub fn centre(self) -> LatLon {
-        let [u, v] = self.steps.map(|step| self.coordinate(f64::from(step) + 0.5));
+        LatLon::from(self.point([0.5, 0.5]))
+    }
+
+    /// The point at fractions of a cell's sides.
+    pub(crate) fn point(self, along: [f64; 2]) -> UnitVector {
+        let [u, v] = [0, 1].map(|k| self.coordinate(f64::from(self.steps[k]) + along[k]));
         let axis = usize::from(self.face % 3);
         let mut vector = [0.0; 3];
         vector[axis] = if self.face < 3 { 1.0 } else { -1.0 };
         vector[(axis + 1) % 3] = u;
         vector[(axis + 2) % 3] = v;
-        LatLon::from(UnitVector::from_direction(vector).unwrap_or(UnitVector::NORTH))
+        UnitVector::from_direction(vector).unwrap_or(UnitVector::NORTH)
+    }
+
+    /// A cell's side at a level, at the middle of a face, where it is longest. In radians.
+    pub(crate) fn width(level: u32) -> f64 {
+        FRAC_PI_2 / f64::from(1_u32 << level)
     }
 
     /// Its area in steradians: that of a rectangle seen from the cube's middle.
@@ -99,6 +137,46 @@ impl CubeCell {
     fn coordinate(self, step: f64) -> f64 {
         let share = step / f64::from(1_u32 << self.level);
         (share * FRAC_PI_2 - FRAC_PI_4).tan()
+    }
+}
+
+/// The face, then a digit for each division: `30121` is of level 4.
+impl fmt::Display for CubeCell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.face)?;
+        self.quarters().try_for_each(|quarter| write!(f, "{quarter}"))
+    }
+}
+
+impl FromStr for CubeCell {
+    type Err = InvalidCell;
+
+    fn from_str(text: &str) -> Result<CubeCell, InvalidCell> {
+        // Hostile texts may be long, and errors are shown.
+        let invalid = || InvalidCell(text.chars().take(20).collect());
+        let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(6)).collect();
+        let digits = digits.filter(|digits| digits.len() <= 1 + DEEPEST_CUBE_LEVEL as usize);
+        let Some([face, quarters @ ..]) = digits.as_deref() else { return Err(invalid()) };
+        let mut cell = CubeCell::faces()[*face as usize];
+        for quarter in quarters {
+            cell = *cell.children().get(*quarter as usize).ok_or_else(invalid)?;
+        }
+        Ok(cell)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for CubeCell {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for CubeCell {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<CubeCell, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
     }
 }
 
@@ -212,6 +290,21 @@ mod tests {
         assert!(town.level() > 4, "{town:?}");
     }
 
+    #[test]
+    fn cells_are_read_and_written() {
+        assert_eq!(CubeCell::faces().map(|face| face.to_string()).concat(), "012345");
+        for wrong in ["", "6", "04", "0 1", "012301230123", "-1", "0é", "x"] {
+            let error = wrong.parse::<CubeCell>().unwrap_err().to_string();
+            assert!(error.contains(&format!("`{wrong}`")), "{error}");
+        }
+        // The digits are halves along u, and twice those along v: `docs/density-record.md`.
+        let cell: CubeCell = "2013".parse().unwrap();
+        let [u, v] = [0b011, 0b001]
+            .map(|step| ((f64::from(step) + 0.5) / 8.0 * FRAC_PI_2 - FRAC_PI_4).tan());
+        let centre = UnitVector::from_direction([u, v, 1.0]).map(LatLon::from).unwrap();
+        assert!(cell.centre().distance_km(centre) < 1e-6);
+    }
+
     proptest! {
         #[test]
         fn baseline_every_place_has_its_cell(latitude in -90.0..=90.0_f64, longitude in -180.0..180.0_f64) {
@@ -220,6 +313,9 @@ mod tests {
             // A cell of level 7 is at most 1.1° wide.
             prop_assert!(cell.centre().angle_to(place).to_degrees() < 0.8);
             prop_assert_eq!(cell.parent(), Some(CubeCell::at(place, 6)));
+            prop_assert_eq!(cell.to_string().parse(), Ok(cell));
+            let parent = cell.parent().expect("of level 6").to_string();
+            prop_assert_eq!(&cell.to_string()[..7], parent);
         }
     }
 }

@@ -5,23 +5,32 @@
 //! to be normalised knows the estimated error of it. Tested against one-dimensional
 //! integrals and fine grids (`tests/density.rs`, `experiments/density-conformance`).
 
+mod cell_tree;
+mod cells;
 mod combined;
 mod functions;
+mod invalid;
 mod kernel_sums;
 mod points;
+#[cfg(feature = "serde")]
+mod record;
 mod restriction;
 
 use std::fmt;
 use std::sync::Arc;
 
+pub use cells::Cells;
 pub use combined::{Mixture, Product};
 pub use functions::{Exponential, Integrator, Linear, LogIntegral};
+pub use invalid::InvalidDensity;
 pub use points::{Kernel, PointMasses, SpreadPoints};
+#[cfg(feature = "serde")]
+pub use record::{DensityRecord, InvalidRecord, MixturePart, ProductFactor, RecordLimits};
 pub use restriction::Restriction;
 
 use crate::cells::{CellId, Tiling};
 use crate::mesh::{Mesh, Sheet, Sheets, Surface};
-use crate::{Area, Coefficients, Grid, InvalidPlace, LatLon, Survey, Transform, UNIFORM_NLL_NATS};
+use crate::{Area, Coefficients, CubeCell, Grid, LatLon, Survey, Transform, UNIFORM_NLL_NATS};
 
 /// A probability density on the sphere.
 ///
@@ -36,6 +45,7 @@ use crate::{Area, Coefficients, Grid, InvalidPlace, LatLon, Survey, Transform, U
 /// # Ok::<(), locdiff_sphere::InvalidPlace>(())
 /// ```
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Density {
     /// exp(e·Y − A(e)): what a network trained by likelihood gives.
     Exponential(Exponential),
@@ -43,55 +53,14 @@ pub enum Density {
     Linear(Linear),
     /// Points with weights, spread by a kernel: a gallery.
     PointMasses(SpreadPoints),
+    /// Constant on each of some cells: a classification.
+    Cells(Cells),
     /// A weighted mean of densities: an ensemble.
     Mixture(Mixture),
     /// A weighted geometric mean of densities, or their plain product: fusion of evidence.
     Product(Product),
     /// A density on a part of the Earth, renormalised there: a constraint.
     Restriction(Restriction),
-}
-
-/// Why densities do not combine into one.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum InvalidDensity {
-    /// There is nothing to combine.
-    #[error("a density of no {0}: give at least one")]
-    Empty(&'static str),
-    /// Lists that belong together have different lengths.
-    #[error("{places} places, but {weights} weights: one weight for each place")]
-    Lengths {
-        /// Number of places.
-        places: usize,
-        /// Number of weights.
-        weights: usize,
-    },
-    /// A weight is negative, infinite or not a number, or all of them are zero.
-    #[error(
-        "{what} {index} is {value}: it must be a finite number, not negative, and not all zero"
-    )]
-    Weight {
-        /// What the number weighs.
-        what: &'static str,
-        /// Its position.
-        index: usize,
-        /// Its value.
-        value: f64,
-    },
-    /// The kernel's width is no length.
-    #[error("a kernel of {0} km has no width: it must be between 0.01 and 5000 km")]
-    Kernel(f64),
-    /// The density is zero all over what is left.
-    #[error("nothing is left: the density is zero {0}")]
-    Nowhere(&'static str),
-    /// The density has more detail than the cells that are allowed can show.
-    #[error(
-        "the density is known only to {0:.2} nats: it has too much detail. Take a larger area, \
-         simpler polygons or a wider kernel"
-    )]
-    Unresolved(f64),
-    /// A place is none.
-    #[error(transparent)]
-    Place(#[from] InvalidPlace),
 }
 
 impl Density {
@@ -110,6 +79,12 @@ impl Density {
     /// If a coefficient is not finite.
     pub fn linear(coefficients: &Coefficients) -> Density {
         Integrator::new(coefficients.max_degree()).linear(coefficients)
+    }
+
+    /// The density that is constant on each of these disjoint cells and zero beyond them. Masses are
+    /// scaled to sum to one.
+    pub fn cells(cells: Vec<CubeCell>, masses: &[f64]) -> Result<Density, InvalidDensity> {
+        Ok(Density::Cells(Cells::new(cells, masses)?))
     }
 
     /// The same density everywhere, 1/4π.
@@ -141,6 +116,7 @@ impl Density {
             Density::Exponential(density) => density.log_density(place),
             Density::Linear(density) => density.log_density(place),
             Density::PointMasses(density) => density.log_density(place),
+            Density::Cells(density) => density.log_density(place),
             Density::Mixture(density) => density.log_density(place),
             Density::Product(density) => density.log_density(place),
             Density::Restriction(density) => density.log_density(place),
@@ -185,7 +161,7 @@ impl Density {
         match self {
             Density::Exponential(density) => density.mesh.error,
             Density::Linear(density) => density.mesh.error,
-            Density::PointMasses(_) => 0.0,
+            Density::PointMasses(_) | Density::Cells(_) => 0.0,
             Density::Mixture(density) => density.normaliser_error(),
             Density::Product(density) => density.mesh.error,
             Density::Restriction(density) => density.normaliser_error(),
@@ -206,7 +182,7 @@ impl Density {
     /// density says below that width is the kernel's doing.
     pub fn kernel_km(&self) -> Option<f64> {
         match self {
-            Density::Exponential(_) | Density::Linear(_) => None,
+            Density::Exponential(_) | Density::Linear(_) | Density::Cells(_) => None,
             Density::PointMasses(points) => Some(points.kernel().width_km()),
             Density::Mixture(mixture) => widest(mixture.parts().map(|(_, density)| density)),
             Density::Product(product) => widest(product.factors().map(|(_, density)| density)),
@@ -223,7 +199,8 @@ impl Density {
             Density::Product(density) => density.mesh.clone(),
             Density::Restriction(density) => density.mesh.clone(),
             Density::PointMasses(density) => density.mesh.get_or_init(|| self.built_mesh()).clone(),
-            Density::Mixture(_) => self.built_mesh(),
+            Density::Cells(density) => density.mesh.get_or_init(|| self.built_mesh()).clone(),
+            Density::Mixture(density) => density.mesh.get_or_init(|| self.built_mesh()).clone(),
         };
         Survey::new(self, mesh)
     }
@@ -232,12 +209,36 @@ impl Density {
     fn focused_on(&self, area: &Area) -> Option<Density> {
         match self {
             Density::PointMasses(points) => Some(Density::PointMasses(points.focused_on(area))),
+            Density::Cells(cells) => Some(Density::Cells(cells.focused_on(area))),
             _ => None,
         }
     }
 
     fn built_mesh(&self) -> Arc<Mesh> {
         Arc::new(Mesh::build(self).expect("a density is somewhere positive"))
+    }
+
+    /// Whether [`Density::log_density`] is normalised without an integral, so that a mesh of it is a check.
+    pub(crate) fn is_normalised_by_itself(&self) -> bool {
+        matches!(self, Density::PointMasses(_) | Density::Cells(_) | Density::Mixture(_))
+    }
+
+    /// The middles of those cells of piecewise constant parts that hold a place: the density has no other
+    /// place there that is more of a top.
+    pub(crate) fn plateaus(&self, place: LatLon) -> Vec<LatLon> {
+        match self {
+            Density::Cells(cells) => {
+                cells.cell_at(place).map(CubeCell::centre).into_iter().collect()
+            }
+            Density::Mixture(density) => {
+                density.parts().flat_map(|(_, part)| part.plateaus(place)).collect()
+            }
+            Density::Product(density) => {
+                density.factors().flat_map(|(_, factor)| factor.plateaus(place)).collect()
+            }
+            Density::Restriction(density) => density.whole().plateaus(place),
+            Density::Exponential(_) | Density::Linear(_) | Density::PointMasses(_) => Vec::new(),
+        }
     }
 
     /// Whether the density may be positive at a place.
@@ -262,6 +263,7 @@ impl Surface for Density {
             Density::Exponential(density) => density.base(),
             Density::Linear(density) => density.base(),
             Density::PointMasses(density) => density.base(),
+            Density::Cells(density) => density.base(),
             Density::Mixture(density) => density.base(),
             Density::Product(density) => density.base(),
             Density::Restriction(density) => density.base(),
@@ -274,6 +276,7 @@ impl Surface for Density {
             Density::Exponential(density) => shifted(density.sheets(tiling), density.mesh_log()),
             Density::Linear(density) => shifted(density.sheets(tiling), density.mesh_log()),
             Density::PointMasses(density) => density.sheets(tiling),
+            Density::Cells(density) => density.sheets(tiling),
             Density::Mixture(density) => density.sheets(tiling),
             Density::Product(density) => shifted(density.sheets(tiling), density.mesh.log_integral),
             Density::Restriction(density) => {
@@ -345,6 +348,9 @@ impl fmt::Display for Density {
                 d.points().len(),
                 d.kernel().width_km()
             ),
+            Density::Cells(d) => {
+                write!(f, "piecewise constant density on {} cells", d.cells().len())
+            }
             Density::Mixture(d) => write!(f, "mixture of {} densities", d.parts().count()),
             Density::Product(d) => write!(f, "product of {} densities", d.factors().count()),
             Density::Restriction(d) => write!(f, "{}, restricted to an area", d.whole()),

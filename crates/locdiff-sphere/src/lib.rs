@@ -48,12 +48,14 @@ pub use anchors::{Anchors, uniform_place};
 pub use area::{Area, BoundingBox, Circle, InvalidArea};
 pub use basis::{Basis, coefficient_count};
 pub use coefficients::{Coefficients, InvalidCoefficients};
-pub use cube_cells::{CubeCell, CubeCover, DEEPEST_CUBE_LEVEL};
+pub use cube_cells::{CubeCell, CubeCover, DEEPEST_CUBE_LEVEL, InvalidCell};
 pub use decoder::{Decoder, Peak};
 pub use density::{
-    Density, Exponential, Integrator, InvalidDensity, Kernel, Linear, LogIntegral, Mixture,
+    Cells, Density, Exponential, Integrator, InvalidDensity, Kernel, Linear, LogIntegral, Mixture,
     PointMasses, Product, Restriction, SpreadPoints,
 };
+#[cfg(feature = "serde")]
+pub use density::{DensityRecord, InvalidRecord, MixturePart, ProductFactor, RecordLimits};
 pub use derivatives::Jet;
 pub use grid::Grid;
 pub use legendre::LARGEST_DEGREE;

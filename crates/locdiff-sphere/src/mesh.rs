@@ -24,7 +24,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::OnceLock;
 
 use builder::Builder;
-pub(crate) use sheet::{Coverage, Sheet, Sheets, Surface};
+pub(crate) use sheet::{Coverage, Sheet, Sheets, Surface, is_stepped};
 
 use crate::cells::{CellId, Tiling};
 

@@ -3,12 +3,15 @@
 mod basins;
 mod circle;
 mod decisions;
+mod divergence;
 mod moments;
 mod nodes;
+mod outline;
 mod patch;
 mod radii;
 mod region;
 mod samples;
+mod steps;
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,11 +21,12 @@ pub use region::Region;
 
 use crate::area::{Area, Cover};
 use crate::cells::{CellId, POINTS, PointValues, Rule, Tiling, place_at};
-use crate::mesh::{Coverage, Leaf, Mesh, Sheet, Sheets, Surface};
+use crate::mesh::{Coverage, Leaf, Mesh};
 use crate::{Density, EARTH_RADIUS_KM, LatLon};
 use circle::CircleBorder;
 use nodes::Nodes;
 use patch::{Patch, Point};
+use steps::Steps;
 
 /// A density on cells that resolve it. Made by [`Density::survey`].
 ///
@@ -32,6 +36,11 @@ use patch::{Patch, Point};
 pub struct Survey<'a> {
     density: &'a Density,
     mesh: Arc<Mesh>,
+    /// How far the cells' log-densities are below those of the density, which is normalised by itself: the
+    /// logarithm of its integral over the cells.
+    shift: f64,
+    /// The cells of a piecewise constant density, restricted or not.
+    steps: Option<Steps<'a>>,
     /// The lowest and highest log-density at each leaf's points.
     ranges: Arc<[Range]>,
     /// The modes of the usual prominence, once they were asked for.
@@ -53,6 +62,10 @@ trait Border {
     fn cover(&self, id: CellId, range: Range) -> Cover;
     /// How much of what a point stands for lies inside, 0 to 1.
     fn share(&self, patch: &Patch, point: &Point) -> f64;
+    /// From which size on a piece of a cell is judged by its points.
+    fn small(&self, _patch: &Patch) -> Extent {
+        SMALL
+    }
 }
 
 /// A piece of a cell with less than this is not cut further, but judged by its points: which
@@ -64,7 +77,10 @@ const DEEPEST_PATCH: u32 = 8;
 impl<'a> Survey<'a> {
     pub(crate) fn new(density: &'a Density, mesh: Arc<Mesh>) -> Survey<'a> {
         let ranges = mesh.leaves.iter().map(|leaf| Range::of(&leaf.sheet.values)).collect();
-        Survey { density, mesh, ranges, modes: OnceLock::new(), nodes: Arc::default() }
+        let shift = if density.is_normalised_by_itself() { mesh.log_integral } else { 0.0 };
+        let steps = Steps::of(density, shift);
+        let (modes, nodes) = (OnceLock::new(), Arc::default());
+        Survey { density, mesh, shift, steps, ranges, modes, nodes }
     }
 
     /// The density that was measured.
@@ -80,12 +96,24 @@ impl<'a> Survey<'a> {
     /// The log-density at a place, by interpolation between the cells' points: for pictures.
     /// Where there is hardly any probability it is coarse.
     pub fn interpolated_log_density(&self, place: LatLon) -> f64 {
+        if let (Density::Cells(_), Some(steps)) = (self.density, &self.steps) {
+            return steps.log_density(place);
+        }
         let (theta, phi) = angles(place);
         let leaf = self.mesh.leaf_at(theta, phi);
-        if leaf.sheet.is_cut() && !self.density.allows(place) {
+        let beyond = matches!(leaf.sheet.coverage, Coverage::Nothing);
+        if beyond || leaf.sheet.is_cut() && !self.density.allows(place) {
             return f64::NEG_INFINITY;
         }
-        Patch::of(leaf, self.mesh.tiling).log_density_at(theta, phi)
+        match &self.steps {
+            Some(steps) => steps.log_density(place),
+            None => Patch::of(leaf, self.mesh.tiling).log_density_at(theta, phi),
+        }
+    }
+
+    /// The density's own log-density at a place, on the cells' scale.
+    fn log_density(&self, place: LatLon) -> f64 {
+        self.density.log_density(place) - self.shift
     }
 
     /// Entropy in nats: log 4π for the uniform density, and less for every other.
@@ -93,38 +121,15 @@ impl<'a> Survey<'a> {
         -self.expectation(|_, log_density| log_density)
     }
 
-    /// The Kullback-Leibler divergence of this density from another, KL(this ‖ other), in
-    /// nats. Infinite if this one has probability where the other has none; rounding may
-    /// take it a hair below zero.
-    pub fn divergence_from(&self, other: &Density) -> f64 {
-        // On cells that are fine enough for both.
-        let joint = Mesh::build(&Joint { density: self.density, other });
-        let mesh = joint.as_ref().unwrap_or(&self.mesh);
-        let mut sheets = other.sheets(mesh.tiling);
-        let mut sum = 0.0;
-        for leaf in mesh.leaves.iter().filter(|leaf| leaf.mass > 0.0) {
-            let there = sheets.sheet(leaf.id);
-            let parts = node_masses(mesh.tiling, leaf);
-            for (k, mass) in parts.as_flattened().iter().enumerate().filter(|(_, m)| **m > 0.0) {
-                let (i, j) = (k / POINTS, k % POINTS);
-                // Half a point's part is no half of its density.
-                let theirs =
-                    if there.share(i, j) > 0.0 { there.values[i][j] } else { f64::NEG_INFINITY };
-                sum += mass * (leaf.sheet.values[i][j] - theirs);
-            }
-        }
-        sum
-    }
-
     /// Estimated error of what the survey says of probabilities, as a part of them: that of
     /// the density's normaliser, and what its cells may have missed.
     pub fn error(&self) -> f64 {
-        match self.density {
-            // These are normalised without an integral, so that the integral is a check.
-            Density::PointMasses(_) | Density::Mixture(_) => {
-                self.mesh.error.max(self.mesh.log_integral.abs()) + self.density.normaliser_error()
-            }
-            _ => self.density.normaliser_error(),
+        let of_normaliser = self.density.normaliser_error();
+        if self.density.is_normalised_by_itself() {
+            // The integral is a check.
+            self.mesh.error.max(self.mesh.log_integral.abs()) + of_normaliser
+        } else {
+            of_normaliser
         }
     }
 
@@ -258,7 +263,8 @@ impl<'a> Survey<'a> {
             return (if cover == Cover::Inside { allowed } else { inside }, allowed);
         }
         let most = patch.most();
-        let small = most.mass <= SMALL.mass && most.area <= SMALL.area;
+        let enough = border.small(patch);
+        let small = most.mass <= enough.mass && most.area <= enough.area;
         if small || patch.depth >= DEEPEST_PATCH {
             for point in patch.points() {
                 if patch.cut && !self.density.allows(place_at(point.theta, point.phi)) {
@@ -275,7 +281,7 @@ impl<'a> Survey<'a> {
             }
             return (inside, allowed);
         }
-        for quarter in patch.quarters() {
+        for quarter in self.quarters(patch) {
             let is_cut = cover == Cover::Cut;
             let cover = if is_cut { border.cover(quarter.id, quarter.range()) } else { cover };
             let (a, b) = self.extent_of_patch(&quarter, cover, border);
@@ -320,40 +326,6 @@ fn node_masses(tiling: Tiling, leaf: &Leaf) -> PointValues {
     })
 }
 
-/// A density on cells that another's detail asks for as well.
-struct Joint<'a> {
-    density: &'a Density,
-    other: &'a Density,
-}
-
-impl Surface for Joint<'_> {
-    fn base(&self) -> u32 {
-        self.density.base().max(self.other.base())
-    }
-
-    fn sheets(&self, tiling: Tiling) -> Box<dyn Sheets + '_> {
-        Box::new(JointSheets {
-            density: self.density.sheets(tiling),
-            other: self.other.sheets(tiling),
-        })
-    }
-}
-
-struct JointSheets<'a> {
-    density: Box<dyn Sheets + 'a>,
-    other: Box<dyn Sheets + 'a>,
-}
-
-impl Sheets for JointSheets<'_> {
-    fn must_split(&mut self, id: CellId) -> Option<f64> {
-        self.density.must_split(id).or_else(|| self.other.must_split(id))
-    }
-
-    fn sheet(&mut self, id: CellId) -> Sheet {
-        self.density.sheet(id)
-    }
-}
-
 impl Extent {
     fn add(&mut self, other: Extent) {
         self.mass += other.mass;
@@ -377,8 +349,9 @@ impl Border for AreaBorder<'_> {
 
     fn share(&self, patch: &Patch, point: &Point) -> f64 {
         // Whether a cut patch allows a point is a matter of yes or no, and so must this be: a
-        // density restricted to an area has all of its probability there.
-        if patch.cut {
+        // density restricted to an area has all of its probability there. So for steps: a cell of a
+        // piecewise constant density has all of its probability in itself.
+        if patch.cut || patch.stepped {
             return f64::from(self.area.contains(place_at(point.theta, point.phi)));
         }
         let (row, column) = point.index;

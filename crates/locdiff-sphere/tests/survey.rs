@@ -5,8 +5,8 @@
 use std::f64::consts::PI;
 
 use locdiff_sphere::{
-    Anchors, Area, Coefficients, Density, EARTH_RADIUS_KM, Kernel, LatLon, PointMasses, geoscore,
-    uniform_place,
+    Anchors, Area, Coefficients, CubeCover, Density, EARTH_RADIUS_KM, Kernel, LatLon, PointMasses,
+    geoscore, uniform_place,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -17,6 +17,17 @@ fn place(latitude: f64, longitude: f64) -> LatLon {
 
 fn spread(places: Vec<LatLon>, weights: &[f64], width_km: f64) -> Density {
     PointMasses::new(places, weights).unwrap().spread(Kernel::new(width_km).unwrap())
+}
+
+/// Cells of all sizes, around towns and the poles, with masses over several orders.
+fn classes(rng: &mut ChaCha8Rng) -> Density {
+    let mut towns: Vec<LatLon> = (0..12).map(|_| uniform_place(rng)).collect();
+    towns.extend([place(89.9, 0.0), place(-89.0, 40.0), place(12.0, 180.0), place(35.3, 45.0)]);
+    let near = |k: usize| towns[k % towns.len()].destination(k as f64 * 77.0, (k % 900) as f64);
+    let cover = CubeCover::adapted_to(&(0..3000).map(near).collect::<Vec<_>>(), 40);
+    let cells = cover.cells().to_vec();
+    let masses: Vec<f64> = cells.iter().map(|_| rng.random_range(-6.0..0.0_f64).exp()).collect();
+    Density::cells(cells, &masses).unwrap()
 }
 
 /// A few densities at awkward places: pole, antimeridian, several peaks, ringing, borders.
@@ -32,8 +43,21 @@ fn densities() -> Vec<(&'static str, Density)> {
     let restricted = Density::exponential(&noise)
         .restricted_to(Area::circle(place(20.0, 175.0), 2500.0).unwrap())
         .unwrap();
+    let classes = classes(&mut rng);
+    let some_classes = classes.restricted_to(Area::circle(place(80.0, 170.0), 3000.0).unwrap());
     vec![
         ("noise", Density::exponential(&noise)),
+        (
+            "classes mixed",
+            Density::mixture(vec![(1.0, classes.clone()), (1.0, sharp.clone())]).unwrap(),
+        ),
+        (
+            "classes multiplied",
+            Density::product(vec![(0.5, classes.clone()), (0.7, Density::exponential(&noise))])
+                .unwrap(),
+        ),
+        ("classes restricted", some_classes.unwrap()),
+        ("classes", classes),
         ("sharp at the antimeridian", sharp.clone()),
         ("pole", polar.clone()),
         ("points", points.clone()),
@@ -171,7 +195,10 @@ fn basins_sum_to_one_and_weigh_what_was_put_in() {
             // A mode is a maximum: nothing around it is higher.
             for bearing in [0.0, 90.0, 180.0, 270.0] {
                 let beside = mode.place.destination(bearing, 1.0);
-                assert!(density.log_density(beside) <= mode.log_density + 1e-7, "{name}: {mode:?}");
+                // Along a step the way up may end a little too soon.
+                let tolerance = if name.starts_with("classes m") { 0.01 } else { 1e-7 };
+                let above = density.log_density(beside) - mode.log_density;
+                assert!(above <= tolerance, "{name}: {above} above {mode:?}");
             }
         }
     }
@@ -224,7 +251,8 @@ fn decisions_beat_every_other_place() {
         let mean = |there: LatLon, of: &dyn Fn(f64) -> f64| {
             nodes.iter().map(|node| node.1 * of(node.0.distance_km(there))).sum::<f64>()
         };
-        let tolerance = 0.003;
+        // Of cells, the brute force itself misses the smallest.
+        let tolerance = if name.starts_with("classes") { 0.01 } else { 0.003 };
         let expected = mean(score.place, &geoscore);
         assert!((score.value / expected - 1.0).abs() < tolerance, "{name}: {score:?} {expected}");
         for other in Anchors::fibonacci(60).places() {
@@ -241,10 +269,15 @@ fn interpolation_is_good_where_the_probability_is() {
     let mut rng = ChaCha8Rng::seed_from_u64(21);
     for (name, density) in densities() {
         let survey = density.survey();
-        for there in survey.sample(300, &mut rng) {
-            let (a, b) = (survey.interpolated_log_density(there), density.log_density(there));
-            assert!((a - b).abs() < 0.05, "{name} at {there}: {a}, not {b}");
-        }
+        // Beside a step of something else than cells alone, the other side's value may be given.
+        let most_wrong =
+            if ["classes mixed", "classes multiplied"].contains(&name) { 15 } else { 0 };
+        let mut wrong = survey.sample(300, &mut rng);
+        wrong.retain(|there| {
+            let (a, b) = (survey.interpolated_log_density(*there), density.log_density(*there));
+            (a - b).abs() >= 0.05
+        });
+        assert!(wrong.len() <= most_wrong, "{name} at {wrong:?}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Mixtures and products of densities.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::{Density, InvalidDensity, log_shares, log_sum_exp, resolved};
 use crate::cells::{CellId, POINTS, Tiling};
@@ -11,6 +11,8 @@ use crate::{Coefficients, LatLon};
 #[derive(Debug, Clone)]
 pub struct Mixture {
     parts: Arc<[(f64, Density)]>,
+    /// Built when it is first asked for.
+    pub(super) mesh: OnceLock<Arc<Mesh>>,
 }
 
 impl Mixture {
@@ -22,7 +24,8 @@ impl Mixture {
         let logs = log_shares("weight", &weights)?;
         // Parts without weight would only cost time.
         let parts = logs.into_iter().zip(parts).filter(|(log, _)| *log > f64::NEG_INFINITY);
-        Ok(Mixture { parts: parts.map(|(log, (_, density))| (log, density)).collect() })
+        let parts = parts.map(|(log, (_, density))| (log, density)).collect();
+        Ok(Mixture { parts, mesh: OnceLock::new() })
     }
 
     /// The densities with their weights.
@@ -78,6 +81,7 @@ impl Sheets for MixtureSheets<'_> {
                 Coverage::Full
             },
             summit: log_sum_exp(parts.iter().map(|(log, sheet)| log + sheet.summit)),
+            stepped: parts.iter().any(|(_, sheet)| sheet.stepped),
         }
     }
 }
@@ -179,6 +183,7 @@ impl Sheets for ProductSheets<'_> {
                 }
             }
             product.coverage = product.coverage.and(&sheet.coverage);
+            product.stepped |= sheet.stepped;
             let highest = sheet.highest();
             if sheet.summit > highest && highest > f64::NEG_INFINITY {
                 rise = rise.max(0.0) + *exponent * (sheet.summit - highest);

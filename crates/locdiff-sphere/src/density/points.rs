@@ -98,7 +98,8 @@ impl PointMasses {
             return Err(InvalidDensity::Empty("points"));
         }
         if places.len() != weights.len() {
-            return Err(InvalidDensity::Lengths { places: places.len(), weights: weights.len() });
+            let (count, weights) = (places.len(), weights.len());
+            return Err(InvalidDensity::Lengths { what: "places", count, weights });
         }
         Ok(PointMasses { places, log_weights: log_shares("weight", weights)? })
     }
@@ -188,6 +189,14 @@ impl SpreadPoints {
     /// The kernel that spread them.
     pub fn kernel(&self) -> Kernel {
         self.kernel
+    }
+
+    /// Points that hold less than this together change the log-density nowhere by more than `nats`, even if
+    /// they all lie in one place.
+    #[cfg(feature = "serde")]
+    pub(super) fn negligible_mass(&self, nats: f64) -> f64 {
+        let background = BACKGROUND.ln() - UNIFORM_NLL_NATS;
+        nats * (background - self.kernel.log_peak()).exp().min(1.0)
     }
 
     /// The same, with fine cells only for what lies in an area or within reach of it, as far as it matters there.

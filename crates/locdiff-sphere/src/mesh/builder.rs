@@ -169,7 +169,7 @@ impl<'a> Builder<'a> {
 #[derive(Default)]
 struct ErrorSums {
     smooth: f64,
-    /// Of cells in which exp g reaches zero with a kink.
+    /// Of cells in which exp g reaches zero with a kink, or jumps.
     kinked_squares: f64,
     cut: f64,
     cut_squares: f64,
@@ -189,7 +189,7 @@ impl ErrorSums {
         if leaf.sheet.is_cut() {
             self.cut += sign * leaf.error;
             self.cut_squares += square;
-        } else if leaf.kinked {
+        } else if leaf.kinked || leaf.sheet.stepped {
             self.kinked_squares += square;
         } else {
             self.smooth += sign * leaf.error;

@@ -19,6 +19,8 @@ pub(crate) struct Sheet {
     pub(crate) coverage: Coverage,
     /// How high g could rise between the points; −∞ if the points show all.
     pub(crate) summit: f64,
+    /// Whether g jumps somewhere between the points: each is right, but a polynomial through them is not.
+    pub(crate) stepped: bool,
 }
 
 /// How much of a cell counts. Beyond the border of an area exp g is zero at once.
@@ -54,19 +56,25 @@ impl Coverage {
 impl Sheet {
     /// All points count and show all that there is.
     pub(crate) fn open(values: PointValues) -> Sheet {
-        Sheet { values, coverage: Coverage::Full, summit: f64::NEG_INFINITY }
+        Sheet { values, coverage: Coverage::Full, summit: f64::NEG_INFINITY, stepped: false }
+    }
+
+    /// All points count and show all that there is, but g is constant around each of them.
+    pub(crate) fn of_steps(values: PointValues) -> Sheet {
+        let stepped = is_stepped(&values);
+        Sheet { stepped, ..Sheet::open(values) }
     }
 
     /// All points count; what could hide between them is read off their second differences.
     pub(crate) fn with_summit(values: PointValues) -> Sheet {
         let summit = vectorised(Summit { values: &values });
-        Sheet { values, coverage: Coverage::Full, summit }
+        Sheet { values, coverage: Coverage::Full, summit, stepped: false }
     }
 
     /// Nothing is here.
     pub(crate) fn nothing() -> Sheet {
         let values = [[f64::NEG_INFINITY; POINTS]; POINTS];
-        Sheet { values, coverage: Coverage::Nothing, summit: f64::NEG_INFINITY }
+        Sheet { values, coverage: Coverage::Nothing, summit: f64::NEG_INFINITY, stepped: false }
     }
 
     /// Whether a border may run through the cell.
@@ -105,6 +113,11 @@ impl Sheet {
             }
         }
     }
+}
+
+/// Whether steps between points are seen: otherwise a step function is a constant one.
+pub(crate) fn is_stepped(values: &PointValues) -> bool {
+    values.as_flattened().iter().any(|value| *value != values[0][0])
 }
 
 /// Column by column, which vectorises; `f64::max` does not.

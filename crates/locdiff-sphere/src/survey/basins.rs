@@ -49,6 +49,7 @@ impl Survey<'_> {
             .filter(|basin| basin.mass > NEGLIGIBLE_MASS)
             .map(|Basin { top, mass }| {
                 let (place, spacing) = points.place(top);
+                let place = middle_of_plateau(self.density, place);
                 let (place, log_density) = if mass > 1e-4 {
                     climb(self.density, place, spacing)
                 } else {
@@ -124,8 +125,8 @@ impl<'s, 'a> Points<'s, 'a> {
         (place_at(theta, phi), 0.15 * tiling.width(id.level))
     }
 
-    /// Links between points of different cells, both ways, sorted by the first.
-    fn links_between_cells(&self) -> Vec<(usize, usize)> {
+    /// Links between points of different cells, both ways.
+    fn links_between_cells(&self) -> Links {
         let (mesh, points) = (&self.survey.mesh, Rule::get().points);
         let mut links = Vec::new();
         for (cell, leaf) in self.leaves.iter().enumerate() {
@@ -143,15 +144,12 @@ impl<'s, 'a> Points<'s, 'a> {
                 for (number, (down, right)) in sides {
                     let (theta, phi) = mesh.tiling.point(id, down, right);
                     if let Some(other) = self.nearest(theta, phi, id.level) {
-                        links.push((cell * CELL + number, other));
-                        links.push((other, cell * CELL + number));
+                        links.push([(cell * CELL + number) as u32, other as u32]);
                     }
                 }
             }
         }
-        links.sort_unstable();
-        links.dedup();
-        links
+        Links::new(self.heights.len(), &links)
     }
 
     /// The point of a cell with mass that is nearest in its own cell.
@@ -186,13 +184,14 @@ impl<'s, 'a> Points<'s, 'a> {
     fn flood(&self, prominence_nats: f64) -> Vec<Basin> {
         let count = self.heights.len();
         let links = self.links_between_cells();
-        let mut order: Vec<usize> =
-            (0..count).filter(|k| self.heights[*k] > f64::NEG_INFINITY).collect();
-        order.sort_by(|a, b| self.heights[*b].total_cmp(&self.heights[*a]).then(a.cmp(b)));
+        let heights = self.heights.iter().copied().zip(0_u32..);
+        let mut order: Vec<(f64, u32)> = heights.filter(|(h, _)| *h > f64::NEG_INFINITY).collect();
+        order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let mut basin_of = vec![NOWHERE; count];
         let mut basins = Basins { parents: Vec::new(), tops: Vec::new() };
         let mut around = Vec::new();
-        for number in order {
+        for (_, number) in order {
+            let number = number as usize;
             around.clear();
             let (row, column) = (number % CELL / POINTS, number % POINTS);
             for i in row.saturating_sub(1)..(row + 2).min(POINTS) {
@@ -200,8 +199,7 @@ impl<'s, 'a> Points<'s, 'a> {
                     around.push(number / CELL * CELL + i * POINTS + j);
                 }
             }
-            let first = links.partition_point(|link| link.0 < number);
-            around.extend(links[first..].iter().take_while(|l| l.0 == number).map(|l| l.1));
+            around.extend(links.of(number).iter().map(|other| *other as usize));
             around.retain(|other| basin_of[*other] != NOWHERE);
             let highest =
                 around.iter().max_by(|a, b| self.heights[**a].total_cmp(&self.heights[**b]));
@@ -235,6 +233,37 @@ impl<'s, 'a> Points<'s, 'a> {
     }
 }
 
+/// Which other points each point is linked to.
+struct Links {
+    /// Where the links of each point begin, and where the last ones end.
+    starts: Vec<u32>,
+    others: Vec<u32>,
+}
+
+impl Links {
+    fn new(points: usize, pairs: &[[u32; 2]]) -> Links {
+        let mut starts = vec![0; points + 1];
+        for end in pairs.as_flattened() {
+            starts[*end as usize + 1] += 1;
+        }
+        for point in 0..points {
+            starts[point + 1] += starts[point];
+        }
+        let (mut next, mut others) = (starts.clone(), vec![0; 2 * pairs.len()]);
+        for [a, b] in pairs {
+            for (from, to) in [(a, b), (b, a)] {
+                others[next[*from as usize] as usize] = *to;
+                next[*from as usize] += 1;
+            }
+        }
+        Links { starts, others }
+    }
+
+    fn of(&self, point: usize) -> &[u32] {
+        &self.others[self.starts[point] as usize..self.starts[point + 1] as usize]
+    }
+}
+
 /// Basins that may have been merged into higher ones.
 struct Basins {
     parents: Vec<usize>,
@@ -249,6 +278,15 @@ impl Basins {
         }
         basin
     }
+}
+
+/// Of a density that is constant around a place, the middle of where it is; otherwise the place.
+fn middle_of_plateau(density: &Density, place: LatLon) -> LatLon {
+    let here = density.log_density(place);
+    let middles = density.plateaus(place).into_iter();
+    let heights = middles.map(|middle| (density.log_density(middle), middle));
+    let highest = heights.filter(|(log, _)| *log >= here).max_by(|a, b| a.0.total_cmp(&b.0));
+    highest.map_or(place, |(_, middle)| middle)
 }
 
 /// The way up a density from a place, with first steps of this length in radians.

@@ -43,7 +43,7 @@ impl Border for CircleBorder<'_> {
 
     /// The circle's rim is a straight line across the little rectangle that a point stands for.
     fn share(&self, patch: &Patch, point: &Point) -> f64 {
-        if patch.cut {
+        if patch.cut || patch.stepped {
             // As for areas in general: yes or no.
             return f64::from(self.area.contains(place_at(point.theta, point.phi)));
         }

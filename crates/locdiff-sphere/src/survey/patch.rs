@@ -2,7 +2,7 @@
 
 use super::{Extent, Range};
 use crate::cells::{CellId, POINTS, PointValues, Rule, Tiling};
-use crate::mesh::Leaf;
+use crate::mesh::{Leaf, is_stepped};
 
 pub(super) struct Patch {
     pub(super) id: CellId,
@@ -11,7 +11,9 @@ pub(super) struct Patch {
     pub(super) depth: u32,
     /// Whether a border of the density's support may run through it.
     pub(super) cut: bool,
-    /// Log-densities, or densities if some are zero: a logarithm of zero has no polynomial.
+    /// Whether the density jumps in it: then a point's value holds all over the part that it stands for.
+    pub(super) stepped: bool,
+    /// Log-densities, or densities if some are zero: a logarithm of zero has no polynomial. Steps need none.
     values: PointValues,
     logarithmic: bool,
 }
@@ -29,23 +31,41 @@ pub(super) struct Point {
 impl Patch {
     pub(super) fn of(leaf: &Leaf, tiling: Tiling) -> Patch {
         let mut values = leaf.sheet.values;
-        let logarithmic = values.as_flattened().iter().all(|value| value.is_finite());
+        let stepped = leaf.sheet.stepped;
+        let logarithmic = stepped || values.as_flattened().iter().all(|value| value.is_finite());
         if !logarithmic {
             values.as_flattened_mut().iter_mut().for_each(|value| *value = value.exp());
         }
-        Patch { id: leaf.id, tiling, depth: 0, cut: leaf.sheet.is_cut(), values, logarithmic }
+        let cut = leaf.sheet.is_cut();
+        Patch { id: leaf.id, tiling, depth: 0, cut, stepped, values, logarithmic }
     }
 
     pub(super) fn quarters(&self) -> [Patch; 4] {
         let ids = self.id.children();
-        std::array::from_fn(|quarter| Patch {
-            id: ids[quarter],
-            tiling: self.tiling,
-            depth: self.depth + 1,
-            cut: self.cut,
-            values: self.interpolated(quarter / 2, quarter % 2),
-            logarithmic: self.logarithmic,
+        std::array::from_fn(|quarter| {
+            let (down, right) = (quarter / 2, quarter % 2);
+            let values = if self.stepped {
+                self.copied(down, right)
+            } else {
+                self.interpolated(down, right)
+            };
+            Patch { id: ids[quarter], depth: self.depth + 1, values, ..*self }
         })
+    }
+
+    /// Quarters whose log-densities at their points are known.
+    pub(super) fn quarters_with(&self, values: impl Fn(CellId) -> PointValues) -> [Patch; 4] {
+        self.id.children().map(|id| {
+            let values = values(id);
+            let constant = !is_stepped(&values) && values[0][0].is_finite();
+            Patch { id, depth: self.depth + 1, values, stepped: !constant, ..*self }
+        })
+    }
+
+    /// Values at the points of a quarter, each that of the part in which it lies.
+    fn copied(&self, down: usize, right: usize) -> PointValues {
+        let parts = &Rule::get().parts_of_halves;
+        parts[down].map(|i| parts[right].map(|j| self.values[i][j]))
     }
 
     /// Values at the points of a quarter: half down, half right.
@@ -99,7 +119,7 @@ impl Patch {
             ((value(b) - value(a)) / (points[b] - points[a]) * weights[k]).abs()
         };
         let variation = slope(i, &|k| at(k, j)) + slope(j, &|k| at(i, k));
-        if variation.is_finite() { variation.max(1e-15) } else { 1e-15 }
+        if variation.is_finite() && !self.stepped { variation.max(1e-15) } else { 1e-15 }
     }
 
     /// The lowest and highest log-density at the points.
@@ -119,6 +139,10 @@ impl Patch {
         let (north, west) = self.tiling.corner(self.id);
         let width = self.tiling.width(self.id.level);
         let rule = Rule::get();
+        if self.stepped {
+            let [i, j] = [theta - north, phi - west].map(|way| rule.part_at(way / width));
+            return self.log_density(self.values[i][j]);
+        }
         let down = rule.interpolation((theta - north) / width);
         let right = rule.interpolation((phi - west) / width);
         let value = (0..POINTS)

@@ -6,26 +6,27 @@
 
 use super::patch::{Patch, Point};
 use super::radii::weighted_quantile;
-use super::{Border, Extent, Range, Survey};
+use super::{Border, Extent, Range, SMALL, Survey};
 use crate::area::Cover;
-use crate::cells::{CellId, Tiling};
-use crate::contour;
-use crate::{Density, DensityOutcome, LatLon, MultiPolygon};
+use crate::cells::{CellId, Rule, Tiling};
+use crate::{DensityOutcome, LatLon};
 
 /// Densities that differ by less than this part are equal.
-const TIE: f64 = 1e-7;
+pub(super) const TIE: f64 = 1e-7;
 /// A region's probability is right to this.
 const MASS_TOLERANCE: f64 = 2e-4;
-/// Leaves that the outline crosses are cut into 2^this strips each way.
-const OUTLINE_DEPTH: u32 = 4;
+/// How far the first guess may be off.
+const FIRST_STEP: f64 = 2e-3;
+/// Where the density jumps, most cells have a rim, and their errors, a hundredth of each, cancel.
+const SMALL_STEPPED: Extent = Extent { mass: 1e-3, area: 2.5e-3 };
 
 /// A credible region: the smallest part of the Earth that holds a given probability.
 #[derive(Debug, Clone)]
 pub struct Region<'a> {
-    survey: Survey<'a>,
+    pub(super) survey: Survey<'a>,
     level: f64,
-    threshold: f64,
-    extent: Extent,
+    pub(super) threshold: f64,
+    pub(super) extent: Extent,
 }
 
 impl<'a> Survey<'a> {
@@ -47,7 +48,7 @@ impl<'a> Survey<'a> {
         let extent = if nll_nats == f64::INFINITY {
             Extent { mass: 1.0, area: 4.0 * std::f64::consts::PI }
         } else {
-            self.extent(&self.level_set(rank(self.density(), truth)))
+            self.extent(&self.level_set(self.rank(truth)))
         };
         DensityOutcome {
             nll_nats,
@@ -56,7 +57,12 @@ impl<'a> Survey<'a> {
         }
     }
 
-    fn level_set(&self, threshold: f64) -> LevelSet {
+    /// By which places are taken into regions, the highest first.
+    fn rank(&self, place: LatLon) -> f64 {
+        self.log_density(place) - TIE * place.latitude().to_radians().sin()
+    }
+
+    pub(super) fn level_set(&self, threshold: f64) -> LevelSet {
         LevelSet { threshold, tiling: self.mesh.tiling }
     }
 
@@ -69,13 +75,22 @@ impl<'a> Survey<'a> {
         // Mass falls with the threshold: bracket the level, then close in.
         let mass = |threshold: f64| self.extent(&self.level_set(threshold)).mass - level;
         let first = (guess, mass(guess));
+        if first.1.abs() < MASS_TOLERANCE {
+            return guess;
+        }
+        // First steps as long as ranks are apart there, which differs by many orders: flat densities differ by
+        // their latitudes only.
+        let mut step_to = |level: f64| {
+            let step = (-weighted_quantile(&mut falling, level) - guess).abs();
+            if step.is_finite() { step.clamp(1e-4 * TIE, 1.0) } else { 1.0 }
+        };
         let (mut below, mut above) = (first, first);
-        let mut step = 0.02;
+        let mut step = step_to(level + FIRST_STEP);
         while below.1 < 0.0 && step < 1e4 {
             below = (guess - step, mass(guess - step));
             step *= 4.0;
         }
-        step = 0.02;
+        step = step_to(level - FIRST_STEP);
         while above.1 > 0.0 && step < 1e4 {
             above = (guess + step, mass(guess + step));
             step *= 4.0;
@@ -116,63 +131,25 @@ impl Region<'_> {
 
     /// The log-density at the region's rim: higher ones are inside.
     pub fn rim_log_density(&self) -> f64 {
-        self.threshold
+        self.threshold + self.survey.shift
     }
 
     /// Whether a place lies in the region. The density is asked at that place.
     pub fn contains(&self, place: LatLon) -> bool {
-        rank(self.survey.density, place) >= self.threshold
+        self.survey.rank(place) >= self.threshold
     }
 
     /// Width in km of the kernel that spread point masses, if there were any.
     pub fn kernel_km(&self) -> Option<f64> {
         self.survey.density.kernel_km()
     }
-
-    /// The region as polygons, valid by RFC 7946: cut at the antimeridian, with the poles
-    /// as edges. `None` if it is too small for polygons.
-    pub fn outline(&self) -> Option<MultiPolygon> {
-        let tiling = self.survey.mesh.tiling;
-        let mut cells = Vec::new();
-        for leaf in &self.survey.mesh.leaves {
-            let patch = Patch::of(leaf, tiling);
-            self.add_cells(&patch, &mut cells);
-        }
-        let polygons = contour::outline(tiling.base as usize, &cells, |place| {
-            let log_density = self.survey.interpolated_log_density(place);
-            log_density - TIE * place.latitude().to_radians().sin() - self.threshold
-        });
-        if polygons.is_empty() { None } else { Some(MultiPolygon::from_valid(polygons)) }
-    }
-
-    /// A patch as cells, small ones where the outline crosses it.
-    fn add_cells(&self, patch: &Patch, cells: &mut Vec<CellId>) {
-        let border = self.survey.level_set(self.threshold);
-        let crossed = border.cover(patch.id, patch.range()) == Cover::Cut || patch.cut;
-        if crossed && patch.depth < OUTLINE_DEPTH && !self.is_fine(patch) {
-            patch.quarters().iter().for_each(|quarter| self.add_cells(quarter, cells));
-        } else {
-            cells.push(patch.id);
-        }
-    }
-
-    /// Whether a patch is so small against the region that its corners show the outline.
-    fn is_fine(&self, patch: &Patch) -> bool {
-        let tiling: Tiling = self.survey.mesh.tiling;
-        tiling.area(patch.id) < 1e-5 * self.extent.area
-    }
-}
-
-/// By which places are taken into regions, the highest first.
-fn rank(density: &Density, place: LatLon) -> f64 {
-    density.log_density(place) - TIE * place.latitude().to_radians().sin()
 }
 
 pub(super) fn rank_of(point: &Point) -> f64 {
     point.log_density - TIE * point.theta.cos()
 }
 
-struct LevelSet {
+pub(super) struct LevelSet {
     threshold: f64,
     tiling: Tiling,
 }
@@ -195,7 +172,12 @@ impl Border for LevelSet {
         let above = rank_of(point) - self.threshold;
         // Ranks around the point vary by about so much; without it, all points of a line
         // along the border would change sides at once.
-        let variation = patch.variation(point) + TIE * point.theta.sin() * 1e-3;
+        let height = Rule::get().weights[point.index.0] * self.tiling.width(patch.id.level);
+        let variation = patch.variation(point) + TIE * point.theta.sin() * height;
         if above.is_finite() { (0.5 + above / variation).clamp(0.0, 1.0) } else { 0.0 }
+    }
+
+    fn small(&self, patch: &Patch) -> Extent {
+        if patch.stepped { SMALL_STEPPED } else { SMALL }
     }
 }

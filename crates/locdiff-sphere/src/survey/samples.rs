@@ -31,7 +31,11 @@ impl Survey<'_> {
                 for _ in 0..10_000 {
                     let (down, right) = (rng.random_range(0.0..1.0), rng.random_range(0.0..1.0));
                     let (theta, phi) = self.mesh.tiling.point(patch.id, down, right);
-                    let log_density = patch.log_density_at(theta, phi);
+                    let log_density = if patch.stepped || self.steps.is_some() {
+                        self.log_density(place_at(theta, phi))
+                    } else {
+                        patch.log_density_at(theta, phi)
+                    };
                     let accepted = rng.random_range(0.0..1.0)
                         < theta.sin() / widest_sine(theta, down, patch, self)
                             * (log_density - ceiling).exp();

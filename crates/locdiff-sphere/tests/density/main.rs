@@ -7,8 +7,8 @@ mod restrictions;
 use std::f64::consts::PI;
 
 use locdiff_sphere::{
-    Anchors, Area, Coefficients, Density, EARTH_RADIUS_KM, Grid, Integrator, InvalidDensity,
-    Kernel, LatLon, PointMasses, UNIFORM_NLL_NATS, uniform_place,
+    Anchors, Area, Coefficients, CubeCell, Density, EARTH_RADIUS_KM, Grid, Integrator,
+    InvalidDensity, Kernel, LatLon, PointMasses, UNIFORM_NLL_NATS, uniform_place,
 };
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
@@ -78,13 +78,22 @@ fn some_densities() -> Vec<(&'static str, Density)> {
         Density::mixture(vec![(1.0, exponential.clone()), (3.0, linear.clone())]).unwrap();
     let product =
         Density::product(vec![(1.0, exponential.clone()), (0.5, points.clone())]).unwrap();
+    let thirds = |cell: &CubeCell| cell.children().into_iter().flat_map(CubeCell::children);
+    let cells: Vec<CubeCell> = CubeCell::faces().iter().flat_map(thirds).collect();
+    let masses: Vec<f64> = cells.iter().map(|_| rng.random_range(0.0..1.0)).collect();
+    let cells = Density::cells(cells, &masses).unwrap();
     let box_area = Area::bounding_box(-40.0, 150.0, 30.0, -100.0).unwrap();
     let restriction = two.restricted_to(box_area).unwrap();
     vec![
-        ("exponential", exponential),
+        ("exponential", exponential.clone()),
         ("two peaks", two),
         ("linear", linear),
         ("points", points),
+        ("cells", cells.clone()),
+        (
+            "cells times exponential",
+            Density::product(vec![(1.0, cells), (0.5, exponential)]).unwrap(),
+        ),
         ("mixture", mixture),
         ("product", product),
         ("restriction", restriction),
@@ -96,7 +105,8 @@ fn every_kind_is_normalised() {
     for (name, density) in some_densities() {
         let total = grid_mean(&density, 500, |_, _| 1.0);
         // The plain grid itself is off by its spacing where a border cuts.
-        let tolerance = if name == "restriction" { 4e-3 } else { 3e-4 };
+        let jumps = name == "restriction" || name.starts_with("cells");
+        let tolerance = if jumps { 4e-3 } else { 3e-4 };
         assert!((total - 1.0).abs() < tolerance, "{name}: {total}");
         assert!(density.normaliser_error() < 0.005, "{name}: {}", density.normaliser_error());
     }
@@ -352,7 +362,7 @@ fn products_of_exponentials_add_coefficients_and_others_agree_with_a_grid() {
 fn impossible_densities_say_why() {
     let density = Density::uniform();
     let error = PointMasses::new(vec![place(0.0, 0.0)], &[1.0, 2.0]).unwrap_err();
-    assert_eq!(error.to_string(), "1 places, but 2 weights: one weight for each place");
+    assert_eq!(error.to_string(), "1 places, but 2 weights: give one weight for each");
     assert!(matches!(Density::mixture(vec![]), Err(InvalidDensity::Empty("parts"))));
     let negative = Density::mixture(vec![(1.0, density.clone()), (-2.0, density.clone())]);
     assert!(matches!(negative, Err(InvalidDensity::Weight { index: 1, .. })));

@@ -85,7 +85,7 @@ impl Inference {
         range("samples", self.samples as f64, 1.0, 1024.0)?;
         range("views", self.views as f64, 1.0, 256.0)?;
         range("guidance", self.guidance, 0.0, 20.0)?;
-        range("kernel_km", self.kernel_km.unwrap_or(1.0), 0.1, 5000.0)?;
+        range("kernel_km", self.kernel_km.unwrap_or(1.0), 1.0, 5000.0)?;
         match (self.sampler, self.steps) {
             (Sampler::Ddim, Some(steps)) => range("steps", steps as f64, 2.0, 10_000.0),
             (_, None) => Ok(()),

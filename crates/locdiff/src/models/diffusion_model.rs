@@ -307,8 +307,8 @@ impl LocationModel for DiffusionModel {
         let of = steps.len() - 1;
         let shown = (0..frames).map(|k| of * k / (frames - 1).max(1));
         let record = |step: usize| match self.meaning() {
-            Meaning::Exponential => DensityRecord::of_exponents(&steps[step]),
-            _ => DensityRecord::of_linear(&steps[step]),
+            Meaning::Exponential => DensityRecord::exponential(&steps[step]),
+            _ => DensityRecord::linear(&steps[step]),
         };
         shown.map(|step| Frame { step, of, density: record(step) }).collect()
     }
