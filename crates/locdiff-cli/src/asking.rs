@@ -6,7 +6,6 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use locdiff::locate::{Decode, InvalidInference, Sampler};
 use locdiff::models::EncoderSource;
-use locdiff::tensors::device_by_name;
 use locdiff::{CannotOpen, Geolocator, InferenceOptions, OpenOptions};
 
 /// How a model computes its answer. What isn't given is the model's own choice.
@@ -72,8 +71,6 @@ pub(crate) enum CannotAsk {
     #[error(transparent)]
     Open(#[from] CannotOpen),
     #[error(transparent)]
-    Device(#[from] locdiff::tensors::UnknownDevice),
-    #[error(transparent)]
     Inference(#[from] InvalidInference),
 }
 
@@ -82,8 +79,8 @@ impl CannotAsk {
     pub(crate) fn code(&self) -> u8 {
         match self {
             CannotAsk::Open(CannotOpen::Missing { .. }) => crate::NO_MODEL,
-            CannotAsk::Open(CannotOpen::Unknown(_)) => crate::NONSENSE,
-            CannotAsk::Device(_) | CannotAsk::Inference(_) => crate::NONSENSE,
+            CannotAsk::Open(CannotOpen::Unknown(_) | CannotOpen::Device(_))
+            | CannotAsk::Inference(_) => crate::NONSENSE,
             CannotAsk::Open(_) => crate::FAILED,
         }
     }
@@ -91,10 +88,9 @@ impl CannotAsk {
 
 impl OpeningArguments {
     /// What opens a model for photographs.
-    pub(crate) fn options(&self) -> Result<OpenOptions, CannotAsk> {
-        let device = device_by_name(&self.device)?;
+    pub(crate) fn options(&self) -> OpenOptions {
         let encoder = self.encoder.clone().map_or(EncoderSource::Installed, EncoderSource::Path);
-        Ok(OpenOptions { device, encoder, ..OpenOptions::default() })
+        OpenOptions { device: self.device.clone(), encoder, ..OpenOptions::default() }
     }
 }
 

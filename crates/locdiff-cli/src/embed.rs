@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use locdiff::photo::{Crops, Preprocessing, ReadOptions};
+use locdiff::photo::{Crops, ReadOptions};
 use locdiff_train::{EmbedEvent, EmbedOptions, EmbedSummary, Share, embed};
 
 use crate::{encoders, interruption, memory};
@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     // Lets the batch end; what is in the journal isn't lost.
     let interrupted = interruption::flag()?;
     let fast_decode =
-        arguments.fast_decode.then(|| least_side(arguments.views, encoder.preprocessing()));
+        arguments.fast_decode.then(|| arguments.views.least_side(encoder.preprocessing()));
     let defaults = EmbedOptions::new(&arguments.out);
     let options = EmbedOptions {
         views: arguments.views,
@@ -118,16 +118,6 @@ fn print_summary(summary: &EmbedSummary, arguments: &Arguments) -> anyhow::Resul
         writeln!(out, "{skipped} images skipped: {}; skipped*.csv names them", kinds.join(", "))?;
     }
     Ok(())
-}
-
-/// Half of the pixels would be made up if a picture were decoded smaller than what is cut out of
-/// it: random areas are down to 8 % of it, or 28 % of its side.
-fn least_side(views: Crops, preprocessing: &Preprocessing) -> u32 {
-    match views {
-        Crops::Single | Crops::Flip => preprocessing.shortest_side,
-        Crops::TenCrop { shortest_side } => shortest_side.max(preprocessing.crop),
-        Crops::Random { .. } => 4 * preprocessing.crop,
-    }
 }
 
 fn parse_views(text: &str) -> Result<Crops, String> {
@@ -198,6 +188,7 @@ impl Bar {
                 }
             }
             EmbedEvent::Shard(path) => self.line(format!("written {}", path.display())),
+            _ => {}
         }
     }
 

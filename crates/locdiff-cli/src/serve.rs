@@ -202,9 +202,9 @@ async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
         Err(locdiff_server::ServeError::Model(error @ locdiff::CannotOpen::Missing { .. })) => {
             Ok(refused(&error.to_string(), NO_MODEL))
         }
-        Err(locdiff_server::ServeError::Model(error @ locdiff::CannotOpen::Unknown(_))) => {
-            Ok(refused(&error.to_string(), NONSENSE))
-        }
+        Err(locdiff_server::ServeError::Model(
+            error @ (locdiff::CannotOpen::Unknown(_) | locdiff::CannotOpen::Device(_)),
+        )) => Ok(refused(&error.to_string(), NONSENSE)),
         Err(error) => Err(error.into()),
     }
 }

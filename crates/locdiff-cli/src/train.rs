@@ -79,10 +79,18 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let (state, step, path) = match &outcome {
         Outcome::Finished(path) => ("finished", config.run.steps, Some(path.display().to_string())),
         Outcome::Stopped(step) => ("stopped", *step, None),
+        _ => ("ended", config.run.steps, None),
     };
     match &path {
-        Some(path) => writeln!(stderr(), "finished after {step} steps: the model is in {path}")?,
-        None => writeln!(stderr(), "stopped after {step} steps; go on with --resume")?,
+        Some(path) => writeln!(
+            stderr(),
+            "finished after {step} steps: the model is in {path}\nask it with `locdiff predict --model {path} PICTURE`"
+        )?,
+        None => writeln!(
+            stderr(),
+            "stopped after {step} steps; go on with --resume, or make a model of it with `locdiff model export {}`",
+            options.directory.display()
+        )?,
     }
     if arguments.json {
         writeln!(stdout(), "{}", json!({ "state": state, "step": step, "model": path }))?;
@@ -179,6 +187,7 @@ impl Bar {
             Event::NotSaved(error) => self.line(format!("not saved, training goes on: {error}")),
             Event::NotLogged(error) => self.line(format!("log.jsonl: {error}; training goes on")),
             Event::Skipped(part) => self.line(format!("left out: {part}")),
+            _ => {}
         }
     }
 

@@ -13,6 +13,7 @@ const STEEPEST_INCIDENCE_DEGREES: f64 = 62.0;
 
 /// What a view must show.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Shows {
     /// At least a tenth of the picture is land.
     Land,

@@ -19,6 +19,7 @@ const CACHE_MAGIC: &[u8; 8] = b"EARTHPY2";
 
 /// Where a picture of the Earth comes from.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Source {
     /// Web Mercator tiles of 256 pixels, all of one zoom, in an MBTiles file.
     Mbtiles(PathBuf),
@@ -30,6 +31,7 @@ pub enum Source {
 
 /// What a picture shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Light {
     /// Land by day; its sea is thrown away.
     Day,

@@ -11,6 +11,7 @@ use super::table::{PlaceRow, PlaceTable};
 
 /// How answers found their images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Matching {
     /// By the whole name.
     Name,
@@ -47,6 +48,7 @@ impl Matching {
 
 /// What becomes of images without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Missing {
     /// There are no scores. The default: leaving images out silently is how scores become incomparable.
     #[default]

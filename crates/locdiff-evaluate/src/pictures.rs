@@ -56,10 +56,7 @@ pub(super) fn error_map(evaluation: &Evaluation, places: &[LatLon]) -> (Both, us
             .width_px(MAP_WIDTH_PX)
             .graticule(Graticule::Every { degrees: 30.0 })
             .draw();
-        let ring = match theme {
-            Theme::Day => "#1c242c",
-            Theme::Dark => "#0b0f15",
-        };
+        let ring = if theme == Theme::Day { "#1c242c" } else { "#0b0f15" };
         let mut circles =
             format!("<g stroke=\"{ring}\" stroke-width=\"0.6\" stroke-opacity=\"0.6\">");
         for row in &dots {

@@ -30,38 +30,13 @@ impl Rules {
 
     /// One line for people.
     pub fn described(self) -> String {
-        let distance = match self.distance {
-            DistanceRule::GreatCircle => "distances along great circles, radius 6371.0088 km",
-            DistanceRule::GreatCircle6371 => "distances along great circles, radius 6371 km",
-            DistanceRule::Geodesic => "distances along geodesics of WGS84",
-        };
-        let radius = match self.radius {
-            RadiusRule::AtMost => "within a radius: ≤",
-            RadiusRule::LessThan => "within a radius: <",
-        };
-        let geoscore = match self.geoscore {
-            GeoscoreRule::Exact => "GeoScore 5000·exp(−d/1492.7 km), not rounded",
-            GeoscoreRule::WholePoints => "GeoScore 5000·exp(−d/1492.7 km), whole points",
-        };
+        let [distance, radius, geoscore] =
+            [self.distance.described(), self.radius.described(), self.geoscore.described()];
         format!("{distance}; {radius}; {geoscore}")
     }
 
     /// For programs: the three choices by name.
     pub fn names(self) -> [&'static str; 3] {
-        [
-            match self.distance {
-                DistanceRule::GreatCircle => "great-circle",
-                DistanceRule::GreatCircle6371 => "great-circle-6371",
-                DistanceRule::Geodesic => "geodesic",
-            },
-            match self.radius {
-                RadiusRule::AtMost => "at-most",
-                RadiusRule::LessThan => "less-than",
-            },
-            match self.geoscore {
-                GeoscoreRule::Exact => "exact",
-                GeoscoreRule::WholePoints => "whole-points",
-            },
-        ]
+        [self.distance.name(), self.radius.name(), self.geoscore.name()]
     }
 }

@@ -42,6 +42,7 @@ impl Default for EvaluationOptions {
 
 /// What a score is counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Unit {
     /// A part of 1, shown in percent.
     Share,

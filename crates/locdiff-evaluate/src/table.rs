@@ -18,6 +18,7 @@ use super::error::EvaluationError;
 
 /// What the places of a table are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Role {
     /// Answers of a model.
     Answers,
@@ -27,6 +28,7 @@ pub enum Role {
 
 /// What latitudes and longitudes are counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Units {
     /// The default.
     #[default]

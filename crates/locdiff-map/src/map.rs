@@ -15,6 +15,7 @@ use std::fmt;
 
 /// The lines of equal latitude and longitude.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum Graticule {
     /// None.
     Hidden,

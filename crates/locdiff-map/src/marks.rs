@@ -9,6 +9,7 @@ use locdiff_sphere::LatLon;
 
 /// The form of a marker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Symbol {
     /// A filled circle.
     #[default]
@@ -56,6 +57,7 @@ impl Marker {
 
 /// How an outline is drawn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LineStyle {
     /// An unbroken line.
     #[default]

@@ -14,6 +14,7 @@ const LABEL_SIZE: f64 = 14.0;
 
 /// Where the label of a panel stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LabelSide {
     /// Over the picture.
     Above,

@@ -21,6 +21,7 @@ use std::f64::consts::{FRAC_PI_2, FRAC_PI_3, PI};
 /// # Ok::<(), locdiff_sphere::InvalidPlace>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum Projection {
     /// Longitude and latitude as x and y: simple to read off, but areas grow towards the poles.
     Equirectangular,

@@ -9,6 +9,7 @@ use std::f64::consts::{LN_10, PI};
 /// How densities become colours. The top of the scale is the largest density on the Earth, unless
 /// [`Map::top`](crate::Map::top) fixes it.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum Scale {
     /// Equal steps of colour are equal steps of density, from 0 up: where the probability is.
     Linear,
@@ -53,6 +54,7 @@ impl Default for Scale {
 
 /// What the numbers beside the colour bar are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ColourBar {
     /// No colour bar.
     Hidden,

@@ -10,6 +10,7 @@ use crate::scene::Colour;
 
 /// Light or dark.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Theme {
     /// Dark ink on a light ground.
     #[default]

@@ -9,14 +9,12 @@ use locdiff::locate::{
 };
 use locdiff::models::{BUILT_IN, EncoderSource, FOR_THE_GROUND, installed_models};
 use locdiff::photo::{ReadOptions, gps_of};
-use locdiff::tensors::device_by_name;
 use locdiff::{
     Answer, CannotOpen, Constraint, Geolocator, InferenceOptions, ModelHome, OpenOptions, Photo,
 };
 use locdiff_sphere::LatLon;
 use rayon::prelude::*;
 
-use crate::ServeError;
 use crate::problem::{BAD_OPTION, NO_ANSWER, Problem};
 use crate::settings::Settings;
 use crate::wire::{Embedded, Failed, Outcome};
@@ -76,20 +74,19 @@ type Job = (usize, Read, Photo);
 
 impl Engine {
     /// Opens the models of the settings, or all that are installed.
-    pub fn open(settings: &Settings) -> Result<Engine, ServeError> {
+    pub fn open(settings: &Settings) -> Result<Engine, CannotOpen> {
         let mut names = settings.models.clone();
         if names.is_empty() {
             // Without a home there is only the model inside.
             let installed = ModelHome::from_env().map(|home| installed_models(&home));
             names = installed.unwrap_or_else(|_| vec![BUILT_IN.to_owned()]);
         }
-        let device = device_by_name(&settings.device)
-            .map_err(|error| ServeError::Start(error.to_string()))?;
         let encoder = match &settings.encoder {
             Some(path) => EncoderSource::Path(path.clone()),
             None => EncoderSource::Installed,
         };
-        let options = OpenOptions { device, encoder, ..OpenOptions::default() };
+        let options =
+            OpenOptions { device: settings.device.clone(), encoder, ..OpenOptions::default() };
         let open = |name: &String| {
             tracing::info!(model = name, "opening");
             Geolocator::open_with(name, &options, &mut |_, _| {})

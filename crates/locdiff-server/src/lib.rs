@@ -119,7 +119,7 @@ impl Server {
             tokio::spawn(async move {
                 let opened = match (&mut opening).await {
                     Ok(Ok(engine)) => Ok(engine),
-                    Ok(Err(error)) => Err(error),
+                    Ok(Err(error)) => Err(ServeError::Model(error)),
                     Err(error) => Err(ServeError::Start(error.to_string())),
                 };
                 let started = opened.and_then(|engine| {

@@ -8,6 +8,7 @@ use tracing_subscriber::{EnvFilter, Layer};
 
 /// How lines of the log look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LogFormat {
     /// For people.
     Text,

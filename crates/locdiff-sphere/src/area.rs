@@ -32,6 +32,7 @@ const HALF_CIRCUMFERENCE_KM: f64 = PI * EARTH_RADIUS_KM;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Area {
     /// All places within a distance of a centre.
     Circle(Circle),
@@ -59,6 +60,7 @@ pub struct BoundingBox {
 
 /// Why numbers are not an area. Polygons, rings and points are counted from 0.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidArea {
     /// The radius of a circle is not positive and finite.
     #[error("circle radius {0} km is not a positive, finite number of kilometres")]

@@ -23,6 +23,7 @@ pub struct Coefficients {
 
 /// Why a list of numbers is not a set of coefficients.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidCoefficients {
     /// The length is not a square (max_degree + 1)².
     #[error(

@@ -28,7 +28,6 @@ mod grid;
 mod legendre;
 mod legendre_stage;
 mod mesh;
-mod near_index;
 mod paper_decoders;
 mod place;
 mod place_index;

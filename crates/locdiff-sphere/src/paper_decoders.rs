@@ -6,14 +6,13 @@
 //! expectation stays a sum over anchors: on a grid, exp F wants more than the grid of F.
 //! Kept to compare with; [`Decoder`] is exact and far cheaper.
 
-use crate::near_index::NearIndex;
-use crate::{Anchors, Basis, Coefficients, Decoder, EARTH_RADIUS_KM, LatLon};
+use crate::{Anchors, Basis, Coefficients, Decoder, EARTH_RADIUS_KM, LatLon, PlaceIndex};
 
 /// The paper's decoders over a fixed set of anchors.
 pub struct AnchorDecoder {
     basis: Basis,
     anchors: Anchors,
-    near: NearIndex,
+    near: PlaceIndex,
 }
 
 impl AnchorDecoder {
@@ -25,7 +24,7 @@ impl AnchorDecoder {
         assert!(!anchors.is_empty(), "a decoder needs at least one anchor");
         AnchorDecoder {
             basis: Basis::new(max_degree),
-            near: NearIndex::new(anchors.places()),
+            near: PlaceIndex::new(anchors.places()),
             anchors,
         }
     }

@@ -30,6 +30,7 @@ pub struct LatLon {
 
 /// Why a pair of numbers, or a text, is not a place.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidPlace {
     /// The latitude is not a number between −90 and 90.
     #[error("latitude {0} is not between -90 and 90 degrees")]

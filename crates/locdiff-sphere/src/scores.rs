@@ -26,6 +26,7 @@ pub use score::{Comparison, Interval, Resampling, Score, Statistic};
 
 /// Why numbers cannot be scored.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidScores {
     /// There is nothing to score.
     #[error("0 {quantity}, a score needs at least 1")]

@@ -142,6 +142,7 @@ fn beta_2() -> f64 {
 /// Which optimiser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum OptimizerKind {
     /// Weight decay is part of the gradient.
     Adam,
@@ -152,6 +153,7 @@ pub enum OptimizerKind {
 /// How the learning rate falls after its warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Decay {
     /// Not at all.
     #[default]
@@ -220,6 +222,7 @@ impl Default for CheckpointConfig {
 
 /// A configuration that can't be run.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidConfig {
     /// The file could not be read.
     #[error("cannot read {path}: {source}", path = path.display())]

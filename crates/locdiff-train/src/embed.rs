@@ -125,6 +125,7 @@ pub struct SkippedImage {
 
 /// What happens on the way, for those who watch.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum EmbedEvent<'a> {
     /// The input is listed.
     Begun {

@@ -44,6 +44,7 @@ pub struct RunOptions {
 
 /// How a run begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Start {
     /// From nothing; the directory must not hold a run.
     New,
@@ -53,6 +54,7 @@ pub enum Start {
 
 /// What happens on the way, for those who watch.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Event<'a> {
     /// The run begins at a step.
     Begun {
@@ -79,6 +81,7 @@ pub enum Event<'a> {
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Outcome {
     /// All steps are done; the model is here.
     Finished(PathBuf),

@@ -354,7 +354,7 @@ fn what_an_output_means_follows_from_the_objective() {
         match meaning {
             Meaning::Exponential => assert!(matches!(density, Some(Density::Exponential(_)))),
             Meaning::Linear => assert!(matches!(density, Some(Density::Linear(_)))),
-            Meaning::ModeOnly => assert!(density.is_none()),
+            _ => assert!(density.is_none()),
         }
     }
 }

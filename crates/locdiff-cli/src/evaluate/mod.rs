@@ -189,13 +189,11 @@ fn asked_model(
 ) -> anyhow::Result<Result<Subject, ExitCode>> {
     memory::keep_for_a_while();
     let embeddings = is_embeddings(data);
-    let opened = arguments.opening.options().and_then(|mut options| {
-        if embeddings {
-            options.encoder = EncoderSource::NotNeeded;
-        }
-        open(name, &options, &arguments.inference)
-    });
-    let model = match opened {
+    let mut options = arguments.opening.options();
+    if embeddings {
+        options.encoder = EncoderSource::NotNeeded;
+    }
+    let model = match open(name, &options, &arguments.inference) {
         Ok(model) => model,
         Err(error) => return Ok(Err(refused(&error.to_string(), error.code()))),
     };

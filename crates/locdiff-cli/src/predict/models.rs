@@ -54,7 +54,7 @@ impl Other<'_> {
 
 impl<'a> Models<'a> {
     pub(super) fn open(arguments: &'a Arguments) -> Result<Models<'a>, CannotAsk> {
-        let options = arguments.opening.options()?;
+        let options = arguments.opening.options();
         if !arguments.model.is_empty() {
             // Once each, in the order given.
             let mut seen = HashSet::new();

@@ -4,7 +4,7 @@ use std::f64::consts::TAU;
 use std::io::Write;
 
 use anstyle::{Ansi256Color, Color, Style};
-use locdiff::geography::land;
+use locdiff::geography::land_area;
 use locdiff_sphere::LatLon;
 
 use super::answer::Answered;
@@ -62,7 +62,7 @@ impl Sheet {
                 let down = (row as f64 + (y as f64 + 0.5) / 4.0) / self.rows as f64;
                 let latitude = NORTH - down * (NORTH - SOUTH);
                 let place = LatLon::new(latitude, 360.0 * across - 180.0);
-                if place.is_ok_and(|place| land().contains(place)) {
+                if place.is_ok_and(|place| land_area().contains(place)) {
                     pattern |= bit;
                 }
             }

@@ -173,6 +173,27 @@ fn what_is_trained_answers() {
         (&json!(true), &json!("one-pass"))
     );
 
+    // GeoJSON has the same names and digits.
+    let collection = workshop.json(&format!("predict pictures/07.png --model {model} --geojson"));
+    let features = collection["features"].as_array().unwrap();
+    assert!(features.iter().any(|feature| feature["properties"]["kind"] == "candidate"));
+    for feature in features {
+        fits("FeatureProperties", &feature["properties"]);
+    }
+    let first = features.iter().find(|feature| feature["properties"]["rank"] == 1).unwrap();
+    for key in ["latitude", "longitude", "mass", "radius_km", "country_code"] {
+        assert_eq!(first["properties"][key], by_program["candidates"][0][key], "{key}");
+    }
+    let density = serde_json::to_vec(&by_program["density"]).unwrap();
+    let kind = "Content-Type: application/json\r\n";
+    let drawn = server.ask("POST", "/v1/density?format=geojson", kind, &density).json();
+    for feature in drawn["features"].as_array().unwrap() {
+        fits("FeatureProperties", &feature["properties"]);
+    }
+    // What has no answer is accounted for, in the same form.
+    let nothing = workshop.run("predict pictures/none.png --model earth-view --json");
+    assert_fits(&serde_json::from_slice(&nothing.stdout).unwrap());
+
     // The samplers, and what they are refused for.
     for sampler in ["one-pass", "ddim", "ddpm"] {
         let arguments = format!(

@@ -12,8 +12,7 @@ use super::kernel_sums::KernelSums;
 use super::{Density, InvalidDensity, log_shares, log_sum_exp};
 use crate::cells::{CellId, POINTS, Rule, Tiling, unit_vector};
 use crate::mesh::{Mesh, Sheet, Sheets};
-use crate::near_index::NearIndex;
-use crate::{Area, EARTH_RADIUS_KM, LatLon, UNIFORM_NLL_NATS, UnitVector};
+use crate::{Area, EARTH_RADIUS_KM, LatLon, PlaceIndex, UNIFORM_NLL_NATS, UnitVector};
 
 /// The part that is spread over the whole Earth.
 const BACKGROUND: f64 = 1e-6;
@@ -139,7 +138,7 @@ impl PointMasses {
         Density::PointMasses(SpreadPoints {
             heavy,
             heavy_weights,
-            index: Arc::new(NearIndex::new(&self.places)),
+            index: Arc::new(PlaceIndex::new(&self.places)),
             vectors,
             points: self,
             kernel,
@@ -150,7 +149,7 @@ impl PointMasses {
 
 impl PointMasses {
     /// Those of some points that hold nearly all of their mass, and their weights.
-    fn heavy_among(&self, mut numbers: Vec<usize>) -> (Arc<NearIndex>, Arc<[f64]>) {
+    fn heavy_among(&self, mut numbers: Vec<usize>) -> (Arc<PlaceIndex>, Arc<[f64]>) {
         let weight = |number: &usize| self.log_weights[*number].exp();
         let negligible = NEGLIGIBLE_MASS * numbers.iter().map(weight).sum::<f64>();
         // The light ones, by ascending weight, until they amount to something.
@@ -162,7 +161,7 @@ impl PointMasses {
         });
         let heavy = &numbers[light.count()..];
         let places: Vec<LatLon> = heavy.iter().map(|number| self.places[*number]).collect();
-        (Arc::new(NearIndex::new(&places)), heavy.iter().map(weight).collect())
+        (Arc::new(PlaceIndex::new(&places)), heavy.iter().map(weight).collect())
     }
 }
 
@@ -172,9 +171,9 @@ pub struct SpreadPoints {
     points: PointMasses,
     vectors: Vec<[f64; 3]>,
     kernel: Kernel,
-    index: Arc<NearIndex>,
+    index: Arc<PlaceIndex>,
     /// The points that hold nearly all of the mass, and their weights.
-    heavy: Arc<NearIndex>,
+    heavy: Arc<PlaceIndex>,
     heavy_weights: Arc<[f64]>,
     /// Built when it is first asked for.
     pub(super) mesh: OnceLock<Arc<Mesh>>,

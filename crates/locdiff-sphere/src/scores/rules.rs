@@ -12,6 +12,7 @@ use crate::{EARTH_RADIUS_KM, LatLon};
 /// The Earth is flattened by 1/298: a great circle differs from the shortest path on the ellipsoid by
 /// up to 0.56 %. At 25 km that is 140 m, so few images change sides, but some do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum DistanceRule {
     /// Along the great circle of a sphere with [`EARTH_RADIUS_KM`]. The default.
     #[default]
@@ -24,6 +25,7 @@ pub enum DistanceRule {
 
 /// Whether an answer at exactly the radius is within it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum RadiusRule {
     /// Distance ≤ radius. The default.
     #[default]
@@ -34,6 +36,7 @@ pub enum RadiusRule {
 
 /// Whether a GeoScore has digits after the point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum GeoscoreRule {
     /// As it is computed. The default.
     #[default]
@@ -43,6 +46,62 @@ pub enum GeoscoreRule {
 }
 
 static WGS84: LazyLock<Geodesic> = LazyLock::new(Geodesic::wgs84);
+
+impl DistanceRule {
+    /// For programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            DistanceRule::GreatCircle => "great-circle",
+            DistanceRule::GreatCircle6371 => "great-circle-6371",
+            DistanceRule::Geodesic => "geodesic",
+        }
+    }
+
+    /// For people.
+    pub fn described(self) -> &'static str {
+        match self {
+            DistanceRule::GreatCircle => "distances along great circles, radius 6371.0088 km",
+            DistanceRule::GreatCircle6371 => "distances along great circles, radius 6371 km",
+            DistanceRule::Geodesic => "distances along geodesics of WGS84",
+        }
+    }
+}
+
+impl RadiusRule {
+    /// For programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            RadiusRule::AtMost => "at-most",
+            RadiusRule::LessThan => "less-than",
+        }
+    }
+
+    /// For people.
+    pub fn described(self) -> &'static str {
+        match self {
+            RadiusRule::AtMost => "within a radius: ≤",
+            RadiusRule::LessThan => "within a radius: <",
+        }
+    }
+}
+
+impl GeoscoreRule {
+    /// For programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            GeoscoreRule::Exact => "exact",
+            GeoscoreRule::WholePoints => "whole-points",
+        }
+    }
+
+    /// For people.
+    pub fn described(self) -> &'static str {
+        match self {
+            GeoscoreRule::Exact => "GeoScore 5000·exp(−d/1492.7 km), not rounded",
+            GeoscoreRule::WholePoints => "GeoScore 5000·exp(−d/1492.7 km), whole points",
+        }
+    }
+}
 
 impl DistanceRule {
     /// The distance in km.

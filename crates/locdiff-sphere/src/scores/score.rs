@@ -18,6 +18,7 @@ use super::{InvalidScores, check};
 
 /// How a score sums up its images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Statistic {
     /// Sum over number.
     Mean,

@@ -18,6 +18,7 @@ const OPENING_THREADS: usize = 8;
 /// What to do with a shard that is damaged, or with rows in it that are of no use (numbers or
 /// coordinates that aren't finite, latitudes beyond the poles, nulls).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OnBadShard {
     /// Stop with an error that names it.
     #[default]

@@ -2,6 +2,7 @@
 
 /// Why a data set can't be written, opened or read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DataError {
     /// A file can't be read or written.
     #[error("cannot {what} {path}: {source}")]

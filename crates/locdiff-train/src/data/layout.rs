@@ -25,6 +25,7 @@ pub(crate) const COLUMNS: [&str; 4] = [ID, LATITUDE, LONGITUDE, EMBEDDING];
 
 /// How the numbers of embeddings are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Numbers {
     /// Half precision: half the space, and enough for embeddings of common encoders.
     F16,

@@ -38,6 +38,7 @@ impl Split {
 /// Which rows of a data set to stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Part {
     /// All of them.
     #[default]

@@ -55,6 +55,7 @@ impl Default for StreamOptions {
 
 /// Whether batches have ids.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Ids {
     /// They have none: training needs none.
     #[default]
@@ -65,6 +66,7 @@ pub enum Ids {
 
 /// Which of the views of a row that were stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StoredViews {
     /// One at random, another one in each epoch: for training.
     #[default]

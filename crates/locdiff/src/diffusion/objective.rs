@@ -26,6 +26,7 @@ use crate::tensors::fused::{is_cpu, numbers_of, with_gradient};
 /// The quantity that training minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Objective {
     /// KL(q_e ‖ q_Y(place)) with q_e ∝ exp(e·Y): the paper's. Its expected minimiser is the
     /// mean encoding.
@@ -56,6 +57,7 @@ impl Objective {
 /// How integrals over the sphere are taken in training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Quadrature {
     /// So many places drawn uniformly for each batch; the paper takes 2048.
     Anchors(usize),

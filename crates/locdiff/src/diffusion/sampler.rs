@@ -40,6 +40,7 @@ pub struct DiffusionConfig {
 
 /// What the coefficients that a model gives out stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Meaning {
     /// The density exp(e·Y − A(e)).
     Exponential,
@@ -62,6 +63,7 @@ impl Objective {
 
 /// How samples are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Method {
     /// One evaluation at the highest noise level: the whole posterior at once.
     OnePass,

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 /// The shape of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ScheduleKind {
     /// β from 1e-4 to 0.02, scaled by 1000/T (Ho et al. 2020).
     Linear,
@@ -43,6 +44,7 @@ impl Default for ScheduleConfig {
 
 /// Why a schedule is of no use.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidSchedule {
     /// There are no steps.
     #[error("a schedule of 0 steps: 1 at least")]

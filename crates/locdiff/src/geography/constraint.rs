@@ -97,7 +97,7 @@ impl Constraint {
 
     /// All land, Antarctica included.
     pub fn land() -> Constraint {
-        Constraint::new(countries::land().clone(), "land")
+        Constraint::new(countries::land_area().clone(), "land")
     }
 
     /// The polygons in a GeoJSON file.

@@ -14,6 +14,7 @@ use super::place_names::place_name;
 
 /// A continent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Continent {
     /// From Morocco to Mauritius.
     Africa,

@@ -39,7 +39,7 @@ pub fn place_name(place: LatLon) -> PlaceName {
     let town = TOWNS.search((place.latitude(), place.longitude())).record;
     let distance_km =
         LatLon::new(town.lat, town.lon).map_or(f64::INFINITY, |at| at.distance_km(place));
-    let country_code = if countries::land().contains(place) {
+    let country_code = if countries::land_area().contains(place) {
         country_by_borders(place).or_else(|| countries::code_at(place))
     } else {
         // A harbour, at the edge of what the outlines resolve.

@@ -53,7 +53,7 @@ impl DiffusionModel {
         directory: &ModelDirectory,
         options: &OpenOptions,
     ) -> Result<DiffusionModel, CannotOpen> {
-        let (diffusion, about) = read_diffusion(directory, &options.device)?;
+        let (diffusion, about) = read_diffusion(directory, &options.device()?)?;
         let name = directory.name();
         let encoder = find_encoder(&name, &about.encoder, options)?;
         let mut version = Checksum::default();

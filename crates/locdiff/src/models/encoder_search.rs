@@ -52,7 +52,7 @@ pub(super) fn find_encoder(
                 remedy: "Give the directory of an encoder, or the name of an installed one"
                     .to_owned(),
             };
-            let found = open_encoder(&name, &options.home()?, &options.device)?;
+            let found = open_encoder(&name, &options.home()?, &options.device()?)?;
             return checked(found.ok_or_else(missing)?);
         }
         EncoderSource::Installed => {}
@@ -62,7 +62,7 @@ pub(super) fn find_encoder(
         return Err(CannotOpen::UnknownEncoder { model, encoder });
     }
     if record.name.as_deref() == Some(BUILT_IN) {
-        let encoder = EarthViewEncoder::new(EarthView::built_in(&options.device));
+        let encoder = EarthViewEncoder::new(EarthView::built_in(&options.device()?));
         return checked(Arc::new(encoder));
     }
     let missing = |remedy: String| CannotOpen::Missing {
@@ -74,10 +74,10 @@ pub(super) fn find_encoder(
         return Err(missing("Give the encoder's directory with --encoder PATH".to_owned()));
     };
     let revision = record.revision.as_ref().map_or(String::new(), |commit| format!("@{commit}"));
-    let home = options.home()?;
-    let found = match open_encoder(&format!("{name}{revision}"), &home, &options.device)? {
+    let (home, device) = (options.home()?, options.device()?);
+    let found = match open_encoder(&format!("{name}{revision}"), &home, &device)? {
         // Another commit may have the same weights.
-        None => open_encoder(name, &home, &options.device)?,
+        None => open_encoder(name, &home, &device)?,
         found => found,
     };
     match found {

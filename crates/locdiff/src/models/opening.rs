@@ -8,12 +8,13 @@ use super::directory::InvalidModel;
 use super::geoclip::GeoClipError;
 use super::home::{ModelHome, NoHome};
 use crate::encoders::{DifferentEncoder, InvalidEncoder};
+use crate::tensors::{UnknownDevice, device_by_name};
 
 /// How a model is opened.
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
-    /// Where it computes.
-    pub device: Device,
+    /// Where it computes, by name: `cpu`, `cuda:N`, `wgpu` or `metal`.
+    pub device: String,
     /// Where models live. `None`: what the environment says.
     pub home: Option<ModelHome>,
     /// Where the model's image encoder comes from.
@@ -35,13 +36,17 @@ pub enum EncoderSource {
 
 impl Default for OpenOptions {
     fn default() -> OpenOptions {
-        OpenOptions { device: Device::flex(), home: None, encoder: EncoderSource::Installed }
+        OpenOptions { device: "cpu".to_owned(), home: None, encoder: EncoderSource::Installed }
     }
 }
 
 impl OpenOptions {
     pub(super) fn home(&self) -> Result<ModelHome, NoHome> {
         self.home.clone().map_or_else(ModelHome::from_env, Ok)
+    }
+
+    pub(super) fn device(&self) -> Result<Device, UnknownDevice> {
+        device_by_name(&self.device)
     }
 }
 
@@ -84,6 +89,9 @@ pub enum CannotOpen {
         /// What is known.
         encoder: String,
     },
+    /// This program can't compute there.
+    #[error(transparent)]
+    Device(#[from] UnknownDevice),
     /// The model's files are damaged or others.
     #[error(transparent)]
     Model(#[from] InvalidModel),

@@ -32,7 +32,7 @@ impl Geolocator {
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<Geolocator, CannotOpen> {
         if name == BUILT_IN {
-            return Ok(Geolocator::from_model(EarthView::built_in(&options.device)));
+            return Ok(Geolocator::from_model(EarthView::built_in(&options.device()?)));
         }
         if name == FOR_THE_GROUND || name == OVER_A_GRID {
             let directory = options.home()?.model(FOR_THE_GROUND);
@@ -48,7 +48,7 @@ impl Geolocator {
                 Geolocator::from_model(DiffusionModel::open(&directory, options)?)
             }
             ModelKind::EarthView => {
-                Geolocator::from_model(EarthView::open(&directory, &options.device)?)
+                Geolocator::from_model(EarthView::open(&directory, &options.device()?)?)
             }
             ModelKind::Geoclip => {
                 let model = GeoClipLocator::open(&path, false, options, progress)?;

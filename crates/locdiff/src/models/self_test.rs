@@ -22,6 +22,7 @@ const TOLERANCE: f64 = 1e-3;
 
 /// How a test ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum SelfTest {
     /// The numbers are the stored ones, but for so much.
     Agrees {

@@ -4,6 +4,7 @@ use burn::tensor::Device;
 
 /// A device that this program does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum UnknownDevice {
     /// No such name.
     #[error("there is no device `{0}`: use cpu, cuda:N, wgpu or metal")]

@@ -14,6 +14,7 @@ use super::named_parameters::{NamedMapper, NamedVisitor, map_named, visit_named}
 
 /// Why weights cannot be written or read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidWeights {
     /// The file can't be read or written.
     #[error("cannot {what} {path}: {source}")]

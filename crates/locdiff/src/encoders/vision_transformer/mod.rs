@@ -31,6 +31,7 @@ use crate::tensors::fused::{Gelu, add_with_bias, gelu, softmax_of_rows};
 
 /// Whose network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Family {
     /// CLIP, StreetCLIP.
     Clip,

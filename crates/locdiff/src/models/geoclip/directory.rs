@@ -27,6 +27,7 @@ const GALLERY_HEADER: &str = "LAT,LON";
 
 /// What to do if the directory exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Existing {
     /// Leave it, and fail.
     Keep,

@@ -56,7 +56,7 @@ impl GeoClipLocator {
             let missing = format!("{part} is not in {}", looked_in.display());
             return Err(CannotOpen::Missing { model: "geoclip".to_owned(), missing, remedy });
         }
-        let device = &options.device;
+        let device = &options.device()?;
         let geoclip = GeoClip::open(directory, device)?;
         let backbone = home.encoder(BACKBONE).unwrap_or_else(|| home.model(BACKBONE));
         let encoder = ImageEncoder::open(&backbone, device)?;

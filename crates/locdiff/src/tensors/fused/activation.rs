@@ -15,6 +15,7 @@ use super::operations::{column_sums, contiguous, product, rows_of_chunk, slice_o
 
 /// The function between the two matrices of a layer's second half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Gelu {
     /// x·Φ(x): DINOv2.
     Exact,
