@@ -1,8 +1,13 @@
 // The server's interface (docs/server.md), as far as the page uses it.
 
+/** A density, as docs/density-record.md describes it. */
 export type DensityRecord =
   | { kind: "exponential"; max_degree: number; coefficients: number[] }
-  | { kind: "points"; kernel_km: number; latitudes: number[]; longitudes: number[]; masses: number[] };
+  | { kind: "linear"; max_degree: number; coefficients: number[] }
+  | { kind: "points"; kernel_km: number; latitudes: number[]; longitudes: number[]; masses: number[] }
+  | { kind: "cells"; cells: string[]; masses: number[] }
+  | { kind: "mixture"; parts: { weight: number; density: DensityRecord }[] }
+  | { kind: "product"; factors: { exponent: number; density: DensityRecord }[] };
 
 export interface Candidate {
   latitude: number;

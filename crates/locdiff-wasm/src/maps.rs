@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use locdiff_sphere::{
-    Density, InvalidArea, InvalidCoefficients, InvalidDensity, InvalidPlace, Survey,
+    Density, DensityRecord, InvalidArea, InvalidDensity, InvalidPlace, InvalidRecord, Survey,
 };
 use serde_json::{Value, json};
 
 use crate::Tile;
-use crate::records::{AreaRecord, CandidateRecord, DensityRecord, ScaleRecord, SummaryRecord};
+use crate::records::{AreaRecord, CandidateRecord, ScaleRecord, SummaryRecord};
 
 /// Densities that the page has opened.
 #[derive(Debug, Default)]
@@ -27,31 +27,12 @@ pub enum Problem {
     /// No density has that number.
     #[error("there is no density number {0}: it was released, or never opened")]
     Unknown(u32),
-    /// Coefficients and degree contradict each other.
-    #[error("max_degree {max_degree} does not have {count} coefficients")]
-    Degree {
-        /// The degree as stated.
-        max_degree: usize,
-        /// How many coefficients came with it.
-        count: usize,
-    },
-    /// Coefficients beyond anything that can be integrated.
-    #[error("a coefficient of {0} is too large for a density")]
-    Large(f64),
-    /// Places that aren't.
-    #[error("{latitudes} latitudes, but {longitudes} longitudes")]
-    Lengths {
-        /// Number of latitudes.
-        latitudes: usize,
-        /// Number of longitudes.
-        longitudes: usize,
-    },
     /// A level that isn't between 0 and 1.
     #[error("a region of probability {0}: it must be between 0 and 1")]
     Level(f64),
-    /// Not coefficients.
+    /// Not a record of a density.
     #[error(transparent)]
-    Coefficients(#[from] InvalidCoefficients),
+    Record(#[from] InvalidRecord),
     /// Not a density.
     #[error(transparent)]
     Density(#[from] InvalidDensity),
@@ -64,7 +45,7 @@ pub enum Problem {
 }
 
 impl Maps {
-    /// Takes a density as the server writes it (`{"kind":"exponential"|"points",…}`); its number.
+    /// Takes a density as the server writes it (`docs/density-record.md`); its number.
     pub fn open(&mut self, json: &str) -> Result<u32, Problem> {
         let record: DensityRecord = serde_json::from_str(json)?;
         Ok(self.hold(record.density()?))

@@ -1,49 +1,9 @@
-//! What the page sends and gets, as JSON.
+//! What the page sends and gets, as JSON, but for densities: those are `locdiff_sphere::DensityRecord`.
 
-use locdiff_sphere::{Area, Coefficients, Density, Kernel, LatLon, MultiPolygon, PointMasses};
+use locdiff_sphere::{Area, LatLon, MultiPolygon};
 use serde::{Deserialize, Serialize};
 
 use crate::Problem;
-
-/// A density as the server writes it.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-pub(crate) enum DensityRecord {
-    Exponential { max_degree: usize, coefficients: Vec<f64> },
-    Points { kernel_km: f64, latitudes: Vec<f64>, longitudes: Vec<f64>, masses: Vec<f64> },
-}
-
-/// exp of larger functions leaves f64; no model that means anything comes near.
-const LARGEST_COEFFICIENT: f64 = 1e5;
-
-impl DensityRecord {
-    pub(crate) fn density(self) -> Result<Density, Problem> {
-        match self {
-            DensityRecord::Exponential { max_degree, coefficients } => {
-                let coefficients = Coefficients::from_vec(coefficients)?;
-                if coefficients.max_degree() != max_degree {
-                    let count = coefficients.as_slice().len();
-                    return Err(Problem::Degree { max_degree, count });
-                }
-                let largest = coefficients.as_slice().iter().fold(0.0_f64, |a, b| a.max(b.abs()));
-                if largest > LARGEST_COEFFICIENT {
-                    return Err(Problem::Large(largest));
-                }
-                Ok(Density::exponential(&coefficients))
-            }
-            DensityRecord::Points { kernel_km, latitudes, longitudes, masses } => {
-                if latitudes.len() != longitudes.len() {
-                    let (latitudes, longitudes) = (latitudes.len(), longitudes.len());
-                    return Err(Problem::Lengths { latitudes, longitudes });
-                }
-                let pairs = latitudes.iter().zip(&longitudes);
-                let places: Result<Vec<LatLon>, _> =
-                    pairs.map(|(latitude, longitude)| LatLon::new(*latitude, *longitude)).collect();
-                Ok(PointMasses::new(places?, &masses)?.spread(Kernel::new(kernel_km)?))
-            }
-        }
-    }
-}
 
 /// A part of the Earth. Polygons are those of a GeoJSON `MultiPolygon`: longitude first.
 #[derive(Debug, Deserialize)]

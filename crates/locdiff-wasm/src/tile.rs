@@ -7,7 +7,7 @@
 
 use std::f64::consts::PI;
 
-use locdiff_sphere::{Area, Basis, Density, Exponential, LatLon, coefficient_count};
+use locdiff_sphere::{Area, Basis, Coefficients, Density, LatLon, coefficient_count};
 
 /// A tile of the map, with so many pixels on a side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,19 +56,33 @@ impl Tile {
             whole = part.whole();
         }
         match whole {
-            Density::Exponential(function) => self.fill(function, log_share, &areas, &mut values),
+            Density::Exponential(density) => {
+                let constant = density.log_normaliser() + log_share;
+                self.fill(density.coefficients(), |f| f - constant, &areas, &mut values);
+            }
+            Density::Linear(density) => {
+                let constant = density.log_normaliser() + log_share;
+                let log = |f: f64| f.max(0.0).ln() - constant;
+                self.fill(density.coefficients(), log, &areas, &mut values);
+            }
+            // A lookup, and sharp at the borders of cells.
+            Density::Cells(_) => self.ask(|place| density.log_density(place), &mut values),
             // As the program draws it: the cells' points were asked already, and lie closest together
             // where the probability is.
             _ => {
                 let survey = density.survey();
-                for (pixel, value) in values.iter_mut().enumerate() {
-                    if let Some(place) = self.place(pixel) {
-                        *value = survey.interpolated_log_density(place) as f32;
-                    }
-                }
+                self.ask(|place| survey.interpolated_log_density(place), &mut values);
             }
         }
         values
+    }
+
+    fn ask(&self, log_density: impl Fn(LatLon) -> f64, values: &mut [f32]) {
+        for (pixel, value) in values.iter_mut().enumerate() {
+            if let Some(place) = self.place(pixel) {
+                *value = log_density(place) as f32;
+            }
+        }
     }
 
     fn place(&self, pixel: usize) -> Option<LatLon> {
@@ -76,9 +90,15 @@ impl Tile {
         LatLon::new(self.latitude(row), self.longitude(column)).ok()
     }
 
-    fn fill(&self, function: &Exponential, log_share: f64, areas: &[&Area], out: &mut [f32]) {
-        let max_degree = function.coefficients().max_degree();
-        let coefficients = function.coefficients().as_slice();
+    /// Log-densities from the values of a function, inside of all areas.
+    fn fill(
+        &self,
+        function: &Coefficients,
+        log_density: impl Fn(f64) -> f64,
+        areas: &[&Area],
+        out: &mut [f32],
+    ) {
+        let (max_degree, coefficients) = (function.max_degree(), function.as_slice());
         let basis = Basis::new(max_degree);
         let (orders, size) = (max_degree + 1, self.size as usize);
         // [order, column], so that one order's wave is added to a whole row at a time.
@@ -87,7 +107,6 @@ impl Tile {
             .flat_map(|order| longitudes.clone().map(move |phi| (order as f64 * phi).sin_cos()))
             .collect();
         let (sines, cosines): (Vec<f64>, Vec<f64>) = waves.into_iter().unzip();
-        let constant = function.log_normaliser() + log_share;
         let mut harmonics = vec![0.0; coefficient_count(max_degree)];
         let mut row_values = vec![0.0; size];
         for (row, values) in out.chunks_exact_mut(size).enumerate() {
@@ -95,7 +114,7 @@ impl Tile {
             let Ok(meridian) = LatLon::new(latitude, 0.0) else { continue };
             // On the meridian 0 every cosine is 1: what is left are the Legendre functions.
             basis.encode_into(&[meridian], &mut harmonics);
-            row_values.fill(-constant);
+            row_values.fill(0.0);
             for order in 0..orders {
                 let (mut with_cosine, mut with_sine) = (0.0, 0.0);
                 for degree in order..orders {
@@ -114,7 +133,7 @@ impl Tile {
                 let place = || LatLon::new(latitude, self.longitude(column as u32));
                 let inside = |place| areas.iter().all(|area| area.contains(place));
                 if areas.is_empty() || place().is_ok_and(inside) {
-                    *value = row_values[column] as f32;
+                    *value = log_density(row_values[column]) as f32;
                 }
             }
         }

@@ -1,6 +1,8 @@
 //! What the page is told, against `locdiff-sphere` asked directly.
 
-use locdiff_sphere::{Area, Coefficients, Density, Kernel, LatLon, PointMasses};
+use locdiff_sphere::{
+    Area, Coefficients, CubeCell, Density, DensityRecord, Kernel, LatLon, PointMasses,
+};
 use locdiff_wasm::{Maps, Problem, Tile};
 use serde_json::{Value, json};
 
@@ -8,10 +10,11 @@ fn at(latitude: f64, longitude: f64) -> LatLon {
     LatLon::new(latitude, longitude).expect("a place")
 }
 
-/// Two peaks of unequal height, one of them beside the antimeridian.
+/// Two peaks of unequal height, one of them beside the antimeridian; f32 numbers, as networks give them.
 fn two_peaks() -> Coefficients {
     let (a, b) = (Coefficients::of(at(-18.0, 178.5), 11), Coefficients::of(at(48.9, 2.4), 11));
     let sums = a.as_slice().iter().zip(b.as_slice()).map(|(a, b)| 0.6 * a + 0.5 * b);
+    let sums = sums.map(|sum| f64::from(sum as f32));
     Coefficients::from_vec(sums.collect()).expect("coefficients")
 }
 
@@ -182,6 +185,68 @@ fn points_are_spread_as_the_program_spreads_them() {
     assert!((share - direct.survey().probability_in(&brazil)).abs() < 1e-3);
 }
 
+/// A density of every kind.
+fn every_kind() -> Vec<Density> {
+    let exponential = Density::exponential(&two_peaks());
+    let linear = Density::linear(&two_peaks().smoothed(1000.0));
+    let places = vec![at(38.7, -9.1), at(14.7, -17.5), at(-22.9, -43.2)];
+    let points = PointMasses::new(places, &[0.5, 0.3, 0.2]).expect("masses");
+    let points = points.spread(Kernel::new(600.0).expect("a width"));
+    let quarters = CubeCell::faces().into_iter().flat_map(CubeCell::children);
+    let cells: Vec<CubeCell> = quarters.flat_map(CubeCell::children).collect();
+    let masses: Vec<f64> = (0..cells.len()).map(|k| f64::from(k as u32 * 37 % 96)).collect();
+    let cells = Density::cells(cells, &masses).expect("cells");
+    let mixture = vec![(0.5, linear.clone()), (0.25, points.clone()), (0.25, exponential.clone())];
+    let mixture = Density::mixture(mixture).expect("a mixture");
+    let product = vec![(1.0, exponential.clone()), (0.5, points.clone())];
+    let product = Density::product(product).expect("a product");
+    vec![exponential, linear, points, cells, mixture, product]
+}
+
+#[test]
+fn every_kind_is_opened_measured_and_drawn() {
+    let mut maps = Maps::default();
+    for direct in every_kind() {
+        let record = serde_json::to_string(&DensityRecord::of(&direct)).expect("JSON");
+        let number = maps.open(&record).expect("opens");
+        let survey = direct.survey();
+        let summary = parsed(&maps.summary(number, 3).expect("a summary"));
+        let best = survey.modes().modes[0];
+        let close = |found: &Value, expected: f64, part: f64| {
+            let found = found.as_f64().expect("a number");
+            let off = (found - expected).abs();
+            assert!(off <= part * expected.abs(), "{direct}: {found}, not {expected}");
+        };
+        close(&summary["candidates"][0]["mass"], best.mass, 0.01);
+        close(&summary["area_50_km2"], survey.region(0.5).area_km2(), 0.01);
+        close(&summary["radius_90_km"], survey.radius_km(best.place, 0.9), 0.02);
+        let regions = parsed(&maps.regions(number, &[0.9, 0.5]).expect("regions"));
+        assert_eq!(regions["features"].as_array().expect("features").len(), 2, "{direct}");
+        // Tiles of the whole and of a part, where there is something to be seen.
+        let east = r#"{"kind":"box","south":-60,"west":-80,"north":70,"east":30}"#;
+        let part = maps.restrict(number, east).expect("a part");
+        let share = maps.share(part).expect("a share");
+        let area = Area::bounding_box(-60.0, -80.0, 70.0, 30.0).expect("a box");
+        let tile = Tile { zoom: 0, x: 0, y: 0, size: 64 };
+        for (number, restricted) in [(number, false), (part, true)] {
+            let values = maps.tile(number, tile).expect("a tile");
+            for (pixel, value) in values.iter().enumerate() {
+                let (row, column) = (pixel as u32 / 64, pixel as u32 % 64);
+                let place = at(tile.latitude(row), tile.longitude(column));
+                let mut expected = direct.log_density(place);
+                if restricted {
+                    let inside = area.contains(place);
+                    expected = if inside { expected - share.ln() } else { f64::NEG_INFINITY };
+                }
+                let off = f64::from(*value) - expected;
+                // Far below the top, interpolation between the points of wide cells is coarse.
+                let visible = expected > best.log_density - 5.0;
+                assert!(!visible || off.abs() < 0.1, "{direct}: {off} at {place}");
+            }
+        }
+    }
+}
+
 #[test]
 fn problems_have_words() {
     let mut maps = Maps::default();
@@ -190,7 +255,8 @@ fn problems_have_words() {
     let wrong = r#"{"kind":"exponential","max_degree":3,"coefficients":[0,0,0,0]}"#;
     assert!(words(maps.open(wrong).unwrap_err()).contains("max_degree 3"));
     let huge = r#"{"kind":"exponential","max_degree":1,"coefficients":[0,1e300,0,0]}"#;
-    assert!(words(maps.open(huge).unwrap_err()).contains("too large"));
+    assert!(words(maps.open(huge).unwrap_err()).contains("between -1e4 and 1e4"));
+    assert!(words(maps.open(r#"{"kind":"new"}"#).unwrap_err()).contains("unknown variant `new`"));
     assert!(words(maps.summary(7, 1).unwrap_err()).contains("number 7"));
     let flat = r#"{"kind":"exponential","max_degree":1,"coefficients":[0,0,0,0]}"#;
     let flat = maps.open(flat).expect("opens");

@@ -5,7 +5,8 @@ use crate::{InvalidCoefficients, InvalidDensity, InvalidPlace, coefficient_count
 
 /// The most that a record may ask for.
 ///
-/// Within the defaults a density takes seconds to compute at worst, and milliseconds if a model gave it.
+/// Within the defaults, densities that models give take milliseconds. The worst that others can think of (noise of
+/// every degree in many parts) take some ten seconds.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct RecordLimits {
@@ -38,7 +39,7 @@ impl Default for RecordLimits {
         RecordLimits {
             max_degree: 127,
             largest_coefficient: 1e4,
-            max_coefficients: 8 * coefficient_count(127),
+            max_coefficients: 4 * coefficient_count(127),
             smallest_kernel_km: 1.0,
             largest_kernel_km: 5000.0,
             max_points: 100_000,
