@@ -34,7 +34,9 @@ export interface ModelIdentity {
 
 export interface ModelEntry extends ModelIdentity {
   default: boolean;
-  denoising: boolean;
+  inference: Inference;
+  /** Whether its denoising can be watched. */
+  frames: boolean;
 }
 
 export interface ImageIdentity {
@@ -51,9 +53,23 @@ export interface DenoisingFrame {
   density: DensityRecord;
 }
 
+/** How an answer was computed; the names are those of the options. */
+export interface Inference {
+  sampler: "one-pass" | "ddim" | "ddpm";
+  steps: number | null;
+  samples: number;
+  guidance: number;
+  views: number;
+  seed: number;
+  decode: "mode" | "mean" | "kl" | "geoscore" | "distance";
+  kernel_km: number | null;
+}
+
 export interface Answer {
   image: ImageIdentity;
   model: ModelIdentity;
+  inference: Inference;
+  warnings: string[];
   within: string[];
   candidates: NamedCandidate[];
   radius_50_km: number;
@@ -63,7 +79,7 @@ export interface Answer {
   kernel_km: number | null;
   exif: { latitude: number; longitude: number; distance_km: number } | null;
   density?: DensityRecord;
-  denoising?: DenoisingFrame[];
+  frames?: DenoisingFrame[];
 }
 
 export interface PageSettings {

@@ -200,7 +200,7 @@ export class App {
 
   #canDenoise(visit: Visit): boolean {
     const entry = this.#parts.models.find((model) => model.name === visit.answer?.model.name);
-    return entry?.denoising ?? false;
+    return entry?.frames ?? false;
   }
 
   /** The answer on the map. */

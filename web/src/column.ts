@@ -1,7 +1,7 @@
 // The column of evidence: the answer in words and numbers, and what can be done with it.
 
 import { densityColour, ticks, type Theme } from "./colours";
-import { bytes, coordinates, km, km2, percent } from "./format";
+import { asked, bytes, coordinates, km, km2, percent } from "./format";
 import { h } from "./html";
 import type { Place } from "./names";
 import { nounOf, type Visit } from "./visit";
@@ -79,6 +79,7 @@ export function answerColumn(visit: Visit, theme: Theme, countries: readonly str
       ` ${noun}${visit.constraints.length > 0 ? ", if it was taken where you say" : ""}. Half of it all lies within ${km(summary.radius_50_km)}, nine tenths within ${km(summary.radius_90_km)}.`,
     ),
     !model.calibrated && h("p", { class: "note warn" }, `${model.name} is not calibrated: these are scores, which only rank places.`),
+    ...visit.answer!.warnings.map((warning) => h("p", { class: "note warn" }, `Warning: ${warning}.`)),
     gpsNote(visit),
   );
   return h(
@@ -218,11 +219,12 @@ function saving(actions: Actions): HTMLElement {
 }
 
 function facts(visit: Visit): HTMLElement {
-  const { model, image } = visit.answer!;
+  const { model, image, inference } = visit.answer!;
   const verified = visit.localSha256 === null ? "" : visit.localSha256 === image.sha256 ? " (the same in this browser)" : " (NOT what this browser computes)";
   const entries: [string, string][] = [
     ["Model", `${model.name}, version ${model.version}`],
     ["What it is", model.description],
+    ["Asked with", asked(inference)],
     ...(model.chosen_because ? [["Chosen because", model.chosen_because] as [string, string]] : []),
     ...(model.prior ? [["It assumes", model.prior] as [string, string]] : []),
     ["Picture", `${visit.name}, ${image.width} × ${image.height}, ${bytes(image.bytes)}`],

@@ -1,3 +1,4 @@
+import type { Inference } from "./api";
 // Numbers as people read them. Two digits are as many as a prediction deserves.
 
 /** Between a number and its unit no line is broken. */
@@ -37,4 +38,14 @@ export function coordinates(latitude: number, longitude: number, decimals = 2): 
 export function bytes(count: number): string {
   if (count < 1000) return `${count} bytes`;
   return count < 1e6 ? `${significant(count / 1e3, 3)} kB` : `${significant(count / 1e6, 3)} MB`;
+}
+
+/** How a model was asked, in words. */
+export function asked(inference: Inference): string {
+  const parts: string[] = [inference.sampler];
+  if (inference.steps !== null) parts.push(`${inference.steps} steps`);
+  if (inference.views > 1) parts.push(`${inference.views} views`);
+  if (inference.samples > 1) parts.push(`${inference.samples} samples`);
+  if (inference.guidance !== 1) parts.push(`guidance ${inference.guidance}`);
+  return `${parts.join(", ")}; seed ${inference.seed}; place by ${inference.decode}`;
 }

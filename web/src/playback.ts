@@ -89,7 +89,7 @@ export class Player {
     this.render();
     const answer = await server.locate(visit.file, { model: visit.answer!.model.name, top: 1, density: false, frames: FRAMES });
     const frames = [];
-    for (const { step, of, density } of answer.denoising ?? []) {
+    for (const { step, of, density } of answer.frames ?? []) {
       const number = await engine.open(density);
       frames.push({ step, of, number, top: await engine.top(number) });
     }

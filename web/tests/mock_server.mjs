@@ -113,6 +113,7 @@ function nameOf(candidate) {
   return { ...candidate, town, district, country, country_code };
 }
 
+const INFERENCE = { sampler: "one-pass", steps: null, samples: 1, guidance: 1, views: 1, seed: 0, decode: "mode", kernel_km: null };
 const MODEL = { name: "earth-view", version: "mock000000000000", description: "a mock of LocDiff for views of the Earth from above", calibrated: true, prior: "a tenth of the picture or more is land" };
 
 async function locate(body, query) {
@@ -128,12 +129,14 @@ async function locate(body, query) {
   const frames = Number(query.get("frames") ?? 0);
   const result = {
     image: { name: null, sha256: hash, bytes: body.length, width: 512, height: 512 },
-    model: { ...MODEL, calibrated: query.get("model") !== "scores", chosen_because: "it takes the picture for a view of the Earth from above" },
+    model: { ...MODEL, calibrated: query.get("model") !== "scores", chosen_because: "it accepted the picture as a view of the Earth from above" },
+    inference: INFERENCE,
+    warnings: [],
     within: [],
     candidates: candidates.map(nameOf),
     ...{ radius_50_km, radius_90_km, area_50_km2, area_90_km2, kernel_km, exif: null },
     ...(query.get("density") === "true" ? { density: record(coefficients) } : {}),
-    ...(frames > 1 ? { denoising: framesOf(coefficients, frames) } : {}),
+    ...(frames > 1 ? { frames: framesOf(coefficients, frames) } : {}),
   };
   return { status: 200, body: { prediction: true, results: [result] } };
 }
@@ -164,7 +167,7 @@ export async function startMock(upstream = null) {
     try {
       if (upstream !== null && url.pathname.startsWith("/v1/")) return await forward(upstream, request, response, url);
       if (url.pathname === "/v1/models") {
-        return json(200, { models: [{ ...MODEL, default: true, denoising: true }, { ...MODEL, name: "scores", calibrated: false, default: false, denoising: false }] });
+        return json(200, { models: [{ ...MODEL, default: true, inference: INFERENCE, frames: true }, { ...MODEL, name: "scores", calibrated: false, default: false, inference: INFERENCE, frames: false }] });
       }
       if (url.pathname === "/v1/page") return json(200, { version: "0.1.0-mock", tiles: null, tiles_attribution: null, key_required: false, max_image_bytes: 1 << 26 });
       if (url.pathname === "/v1/locate") {

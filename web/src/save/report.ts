@@ -1,7 +1,7 @@
 // A report for somebody's file: one HTML document that asks nobody for anything.
 
 import { cornersOf } from "../constraints";
-import { bytes, coordinates, km, km2, percent } from "../format";
+import { asked, bytes, coordinates, km, km2, percent } from "../format";
 import { escaped } from "../html";
 import { nounOf, type Visit } from "../visit";
 import { geojsonOf } from "./geojson";
@@ -104,6 +104,7 @@ ${entry("Description", model.description)}
 ${entry("Calibrated", model.calibrated ? "yes" : "no: scores, not probabilities")}
 ${entry("It assumes", model.prior ?? "nothing beyond the picture")}
 ${entry("Chosen", visit.model === null ? `by the server${model.chosen_because ? `: ${model.chosen_because}` : ""}` : "by the user")}
+${entry("Asked with", asked(visit.answer!.inference))}
 ${entry("Constraints", constraintText)}
 ${summary.kernel_km === null ? "" : entry("Finest detail", km(summary.kernel_km))}
 ${entry("Answered", visit.answeredAt?.toISOString() ?? "unknown")}
