@@ -45,7 +45,7 @@ def main(directory):
     worst, count = 0.0, 0
     for folder in sorted(Path(directory).iterdir()):
         file = json.loads((folder / "config.json").read_text())
-        assert (file["format"], file["version"]) == ("locdiff-diffusion", 1)
+        assert (file["format"], file["version"], file["kind"]) == ("locdiff-model", 2, "diffusion")
         config = file["denoiser"]
         weights = load_file(folder / "model.safetensors")
         case = json.loads((folder / "case.json").read_text())

@@ -1,4 +1,4 @@
-// The server's interface (docs/server.md), as far as the page uses it.
+// The server's interface (docs/serve.md), as far as the page uses it.
 
 /** A density, as docs/density-record.md describes it. */
 export type DensityRecord =

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// The port; 0 takes any that is free
     #[arg(short, long, env = "LOCDIFF_PORT", default_value_t = Settings::default().port)]
     port: u16,
-    /// Models to offer, names or directories, the one to ask first at the front [default: all that are installed]
+    /// Models to offer, names or directories, the one to ask first at the front [default: earth-view, and GeoCLIP if it is installed]
     #[arg(short, long, env = "LOCDIFF_MODELS", value_name = "NAME", value_delimiter = ',')]
     model: Vec<String>,
     /// Where to compute: cpu, cuda:N, wgpu or metal, as far as this program was built for them

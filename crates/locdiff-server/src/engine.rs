@@ -15,6 +15,7 @@ use locdiff::{
 use locdiff_sphere::LatLon;
 use rayon::prelude::*;
 
+use crate::options::MAX_SAMPLES;
 use crate::problem::{BAD_OPTION, NO_ANSWER, Problem};
 use crate::settings::Settings;
 use crate::wire::{Embedded, Failed, Outcome};
@@ -126,7 +127,14 @@ impl Engine {
             };
             model.with(&options.inference).map_err(wrong)
         };
-        models.into_iter().map(with).collect()
+        let models: Vec<Geolocator> = models.into_iter().map(with).collect::<Result<_, _>>()?;
+        // What a stranger may make the server compute.
+        let draws = models.iter().map(|model| model.inference().draws()).max().unwrap_or(0);
+        if draws > MAX_SAMPLES {
+            let detail = format!("samples times views is {draws}: at most {MAX_SAMPLES} over HTTP");
+            return Err(Problem::new(BAD_OPTION, detail));
+        }
+        Ok(models)
     }
 
     /// Where images were taken, all with the same options.
@@ -192,6 +200,10 @@ impl Engine {
         let located: Vec<Located> = match chosen.as_deref() {
             Ok([model]) if options.model.is_some() => {
                 locate_because(model, ChosenBecause::Named, &photos)
+            }
+            // Only the model inside the program rejects pictures that are not of its kind.
+            Ok([first, ..]) if first.identity().name != BUILT_IN => {
+                locate_because(first, ChosenBecause::First, &photos)
             }
             Ok([first, others @ ..]) => {
                 let other = others.first().map(|other| {

@@ -30,30 +30,25 @@ pub struct Problem {
 /// The kinds of problems: name, status, title.
 pub(crate) type Kind = (&'static str, StatusCode, &'static str);
 
-pub(crate) const BAD_OPTION: Kind =
-    ("bad-option", StatusCode::BAD_REQUEST, "An option makes no sense");
-pub(crate) const BAD_BODY: Kind =
-    ("bad-body", StatusCode::BAD_REQUEST, "The request's body makes no sense");
-pub(crate) const NO_KEY: Kind =
-    ("no-key", StatusCode::UNAUTHORIZED, "This server wants an API key");
-pub(crate) const NOT_FOUND: Kind = ("not-found", StatusCode::NOT_FOUND, "There is nothing here");
+pub(crate) const BAD_OPTION: Kind = ("bad-option", StatusCode::BAD_REQUEST, "Bad Request");
+pub(crate) const BAD_BODY: Kind = ("bad-body", StatusCode::BAD_REQUEST, "Bad Request");
+pub(crate) const NO_KEY: Kind = ("no-key", StatusCode::UNAUTHORIZED, "Unauthorized");
+pub(crate) const NOT_FOUND: Kind = ("not-found", StatusCode::NOT_FOUND, "Not Found");
 pub(crate) const WRONG_METHOD: Kind =
-    ("wrong-method", StatusCode::METHOD_NOT_ALLOWED, "Not with this method");
-pub(crate) const TOO_SLOW: Kind =
-    ("too-slow", StatusCode::REQUEST_TIMEOUT, "The request came too slowly");
+    ("wrong-method", StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
+pub(crate) const TOO_SLOW: Kind = ("too-slow", StatusCode::REQUEST_TIMEOUT, "Request Timeout");
 pub(crate) const TOO_LARGE: Kind =
-    ("too-large", StatusCode::PAYLOAD_TOO_LARGE, "Larger than this server takes");
+    ("too-large", StatusCode::PAYLOAD_TOO_LARGE, "Content Too Large");
 pub(crate) const NOT_AN_IMAGE: Kind =
-    ("not-an-image", StatusCode::UNSUPPORTED_MEDIA_TYPE, "Not a picture that can be read");
+    ("not-an-image", StatusCode::UNSUPPORTED_MEDIA_TYPE, "Unsupported Media Type");
 pub(crate) const NO_ANSWER: Kind =
-    ("no-answer", StatusCode::UNPROCESSABLE_ENTITY, "No model has an answer to this");
-pub(crate) const BUSY: Kind =
-    ("busy", StatusCode::TOO_MANY_REQUESTS, "As much as it can is waiting already");
+    ("no-answer", StatusCode::UNPROCESSABLE_ENTITY, "Unprocessable Content");
+pub(crate) const BUSY: Kind = ("busy", StatusCode::TOO_MANY_REQUESTS, "Too Many Requests");
 pub(crate) const NOT_READY: Kind =
-    ("not-ready", StatusCode::SERVICE_UNAVAILABLE, "Starting or stopping");
-pub(crate) const TIMED_OUT: Kind = ("timed-out", StatusCode::GATEWAY_TIMEOUT, "It took too long");
+    ("not-ready", StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable");
+pub(crate) const TIMED_OUT: Kind = ("timed-out", StatusCode::GATEWAY_TIMEOUT, "Gateway Timeout");
 pub(crate) const BROKEN: Kind =
-    ("broken", StatusCode::INTERNAL_SERVER_ERROR, "A mistake of this server");
+    ("broken", StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error");
 
 /// All of them, for the documentation.
 pub(crate) const KINDS: [Kind; 13] = [

@@ -42,7 +42,7 @@ pub(crate) struct ImageForm {
         ("draws" = Option<u64>, Query, minimum = 0, maximum = 10000, description = "Places to draw from the density"),
         ("frames" = Option<u64>, Query, minimum = 0, maximum = 201, description = "Steps of the denoising of the model that answers: 0, or 2 and more. Models without a diffusion have none"),
         ("sampler" = Option<String>, Query, description = "How the network is asked: `one-pass`, `ddim` or `ddpm`; this and what follows is the model's own if not said, and rejected if the model does not support it"),
-        ("steps" = Option<u64>, Query, minimum = 1, maximum = 10000, description = "Noise levels that `ddim` visits"),
+        ("steps" = Option<u64>, Query, minimum = 2, maximum = 10000, description = "Noise levels that `ddim` visits"),
         ("samples" = Option<u64>, Query, minimum = 1, maximum = 64, description = "Samples for each view; samples times views is at most 64"),
         ("guidance" = Option<f64>, Query, minimum = 0, maximum = 20, description = "How strongly the picture counts: 1 is as trained"),
         ("views" = Option<u64>, Query, minimum = 1, maximum = 64, description = "Views of the picture: 1 is its center, more are random crops"),

@@ -69,7 +69,7 @@ impl RunData {
         let text = fs::read_to_string(&path)
             .map_err(|source| TrainingError::File { path: path.clone(), source })?;
         let mut run_data: RunData = serde_json::from_str(&text)
-            .map_err(|source| TrainingError::Model(InvalidModel::Config { path, source }))?;
+            .map_err(|error| TrainingError::Model(InvalidModel::Config { path, error }))?;
         let condition = directory.join(CONDITION);
         if condition.exists() {
             let standardization = Standardization::open(&condition).map_err(InvalidModel::from)?;

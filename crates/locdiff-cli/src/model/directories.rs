@@ -8,8 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use locdiff::models::{
-    BUILT_IN, EncoderSource, InvalidModel, ModelDirectory, ModelKind, installed_models,
-    model_directories,
+    BUILT_IN, EncoderSource, ModelDirectory, ModelKind, installed_models, model_directories,
 };
 use locdiff::{CannotOpen, Geolocator, ModelHome, OpenOptions};
 use serde_json::{Value, json};
@@ -95,7 +94,8 @@ pub(super) fn show(arguments: &ShowArguments) -> anyhow::Result<()> {
         facts["encoder"] = encoder;
         facts["embedding_width"] = width.into();
     }
-    if let Ok(directory) = ModelDirectory::read(&directory_of(&arguments.model)?) {
+    let directory = directory_of(&arguments.model).ok();
+    if let Some(Ok(directory)) = directory.map(|path| ModelDirectory::read(&path)) {
         facts["kind"] = directory.kind().name().into();
         facts["directory"] = directory.path().display().to_string().into();
         facts["size_bytes"] = directory.size_bytes().into();
@@ -201,10 +201,7 @@ fn directory_of(model: &str) -> anyhow::Result<PathBuf> {
     };
     let directory = ModelHome::from_env()?.model(installed);
     if model == BUILT_IN && !directory.is_dir() {
-        // Nothing on disk; whoever asks for files gets a clear answer.
-        let source = std::io::Error::other("it is inside this program");
-        let path = PathBuf::from(BUILT_IN);
-        return Err(InvalidModel::File { what: "read", path, source }.into());
+        bail!("{BUILT_IN} is inside this program and has no files; `locdiff doctor` tests it");
     }
     Ok(directory)
 }

@@ -66,9 +66,9 @@ pub(crate) struct Arguments {
     /// With --json: so many places drawn from the density
     #[arg(long, value_name = "N", default_value_t = 0, requires = "json")]
     draws: usize,
-    /// With --json: so many steps of the denoising, if the model has one
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "json")]
-    frames: usize,
+    /// With --json: so many steps of the denoising, from noise to answer, if the model has one
+    #[arg(long, value_name = "N", requires = "json", value_parser = clap::value_parser!(u64).range(2..=1000))]
+    frames: Option<u64>,
     /// The small map in the terminal
     #[arg(long, value_enum, default_value_t = When::Auto, value_name = "WHEN")]
     map: When,
@@ -196,8 +196,10 @@ fn locate<'a>(
         }
         let mut answered = Answered::new(name, estimate, because, read, &options);
         let model = models.of(&answered.record.model.name);
-        if let Some(model) = model.filter(|model| arguments.frames > 0 && model.can_denoise()) {
-            answered.record.frames = Some(model.denoising(photo, arguments.frames.max(2)));
+        if let (Some(model), Some(frames)) = (model, arguments.frames)
+            && model.can_denoise()
+        {
+            answered.record.frames = Some(model.denoising(photo, frames as usize));
         }
         Ok(answered)
     });

@@ -19,7 +19,7 @@ pub(super) struct Records {
     format: Format,
 }
 
-const COLUMNS: [&str; 19] = [
+const COLUMNS: [&str; 21] = [
     "image",
     "model",
     "calibrated",
@@ -33,6 +33,8 @@ const COLUMNS: [&str; 19] = [
     "district",
     "country",
     "country_code",
+    "predicted_latitude",
+    "predicted_longitude",
     "radius_50_km",
     "radius_90_km",
     "exif_latitude",
@@ -156,6 +158,8 @@ fn csv_row(answer: &Answered<'_>, rank: usize, found: &CandidateFacts) -> Vec<St
         text(&found.place.name.district),
         text(&found.place.name.country),
         text(&found.place.name.country_code),
+        record.place.latitude.to_string(),
+        record.place.longitude.to_string(),
         record.radius_50_km.to_string(),
         record.radius_90_km.to_string(),
         number(exif.map(|exif| exif.latitude)),

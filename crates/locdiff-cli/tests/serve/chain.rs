@@ -217,6 +217,9 @@ fn what_is_trained_answers() {
         code == 2 && complaint.contains("earth-view does not support sampler ddpm"),
         "{complaint}"
     );
+    let refused = server.post("/v1/locate?sampler=ddim&samples=64&views=2", &picture);
+    assert_eq!(refused.status, 400);
+    assert!(refused.json()["detail"].as_str().unwrap().contains("at most 64"));
     let refused = server.post("/v1/locate?sampler=ddim&steps=5000", &picture);
     assert_eq!(refused.status, 400);
     assert!(refused.json()["detail"].as_str().unwrap().contains("noise levels"));

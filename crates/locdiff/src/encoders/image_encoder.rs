@@ -1,5 +1,6 @@
 //! From photographs to embeddings: preprocessing and network together.
 
+use std::fs::File;
 use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +11,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use super::embedder::Embedder;
 use super::record::EncoderRecord;
 use super::vision_transformer::{Family, InvalidEncoder, VisionTransformer, weights_in};
-use crate::checksum::{sha256, sha256_of_file};
+use crate::checksum::Checksum;
 use crate::photo::{Crops, Photo, Preprocessing};
 
 /// Pictures that a thread encodes together: products of several are a little more efficient, and
@@ -156,9 +157,12 @@ fn record_of(
     preprocessing: &Preprocessing,
 ) -> Result<EncoderRecord, InvalidEncoder> {
     let failed = |error: std::io::Error| InvalidEncoder::file(weights, error.to_string());
-    let sum = sha256_of_file(weights).map_err(failed)?;
+    let mut digest = Checksum::default();
+    let mut file = File::open(weights).map_err(failed)?;
+    std::io::copy(&mut file, &mut digest).map_err(failed)?;
+    let sum = digest.clone().finish();
     let config = network.config();
-    let digest = sha256(format!("{sum} {config:?} {preprocessing:?}").as_bytes());
+    digest.update(format!("{config:?} {preprocessing:?}"));
     let family = match config.family {
         Family::Clip => "clip",
         Family::Dinov2 => "dinov2",
@@ -169,7 +173,7 @@ fn record_of(
         config.token_width,
         config.layers,
         config.patch_size,
-        &digest[..16],
+        digest.finish_short(),
     );
     Ok(EncoderRecord {
         sha256: Some(sum),

@@ -183,7 +183,7 @@ impl Answer {
             area_50_km2: summary.area_50_km2.round(),
             area_90_km2: summary.area_90_km2.round(),
             kernel_km: summary.kernel_km,
-            rows: best_rows(whole, options.top),
+            rows: best_rows(whole, options.top, estimate.inference().draws()),
             exif: gps.map(|gps| ExifPlace {
                 latitude: gps.latitude(),
                 longitude: gps.longitude(),
@@ -271,9 +271,13 @@ impl CandidateFacts {
 
 /// The best rows of a model that chooses among places, as its authors list them: distinct places, by the
 /// score of one row.
-fn best_rows(density: &Density, count: usize) -> Vec<RowFacts> {
+fn best_rows(density: &Density, count: usize, draws: usize) -> Vec<RowFacts> {
     let Density::PointMasses(spread) = density else { return Vec::new() };
     let points = spread.points();
+    // Samples of a diffusion are no list.
+    if points.len() <= draws {
+        return Vec::new();
+    }
     let pairs = points.places().iter().zip(points.weights());
     let mut rows: Vec<RowFacts> = pairs
         .map(|(place, score)| RowFacts {

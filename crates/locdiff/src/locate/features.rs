@@ -3,12 +3,17 @@
 use locdiff_sphere::Survey;
 use serde_json::{Value, json};
 
-use super::answer::{Answer, CandidateFacts};
+use super::answer::{Answer, CandidateFacts, PlaceFacts};
 
 impl Answer {
-    /// Regions, then candidates, each with what is needed to know where it comes from.
+    /// Regions, candidates, then the answer's place, each with what is needed to know where it comes from.
     pub fn features(&self, survey: &Survey<'_>, levels: &[f64]) -> Vec<Value> {
         let mut features = features(survey, levels, &self.candidates);
+        let mut properties = serde_json::to_value(&self.place).unwrap_or_default();
+        properties["kind"] = "place".into();
+        properties["decode"] = json!(self.inference.decode);
+        properties["prediction"] = true.into();
+        features.push(feature(point(&self.place), properties));
         for feature in &mut features {
             let properties = &mut feature["properties"];
             properties["image"] = self.image.name.clone().into();
@@ -35,14 +40,17 @@ pub fn features(survey: &Survey<'_>, levels: &[f64], candidates: &[CandidateFact
         }
     }
     for (index, candidate) in candidates.iter().enumerate() {
-        let position = [candidate.place.longitude, candidate.place.latitude];
         let mut properties = serde_json::to_value(candidate).unwrap_or_default();
         properties["kind"] = "candidate".into();
         properties["rank"] = (index + 1).into();
         properties["prediction"] = true.into();
-        features.push(feature(json!({ "type": "Point", "coordinates": position }), properties));
+        features.push(feature(point(&candidate.place), properties));
     }
     features
+}
+
+fn point(place: &PlaceFacts) -> Value {
+    json!({ "type": "Point", "coordinates": [place.longitude, place.latitude] })
 }
 
 fn feature(geometry: Value, properties: Value) -> Value {

@@ -35,7 +35,7 @@ impl std::fmt::Debug for Geolocator {
 impl Geolocator {
     /// Any model, asked as it likes best.
     pub fn from_model(model: impl LocationModel + 'static) -> Geolocator {
-        let inference = model.inference();
+        let inference = model.inference().with(&InferenceOptions::default());
         let warnings = model.check(&inference).unwrap_or_default();
         Geolocator { model: Arc::new(model), inference, warnings }
     }

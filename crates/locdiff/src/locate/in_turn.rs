@@ -13,6 +13,8 @@ use crate::photo::Photo;
 pub enum ChosenBecause {
     /// Somebody named it.
     Named,
+    /// It is asked first.
+    First,
     /// It is asked first, and accepted the picture.
     AcceptedPicture,
     /// The one that is asked first rejected the picture.
@@ -23,6 +25,7 @@ impl fmt::Display for ChosenBecause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             ChosenBecause::Named => "it was asked for by name",
+            ChosenBecause::First => "it is the first model that is offered",
             ChosenBecause::AcceptedPicture => {
                 "it accepted the picture as a view of the Earth from above"
             }

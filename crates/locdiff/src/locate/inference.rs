@@ -6,6 +6,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+/// Noise levels that `ddim` visits if nobody says how many.
+pub(crate) const DDIM_STEPS: usize = 20;
+
 /// How an answer is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -58,12 +61,13 @@ impl Inference {
 
     /// With what somebody asked for instead.
     pub fn with(self, options: &InferenceOptions) -> Inference {
+        let sampler = options.sampler.unwrap_or(self.sampler);
+        // Steps belong to the sampler that they were chosen for.
+        let own_steps = self.steps.filter(|_| sampler == self.sampler);
+        let usual_steps = (sampler == Sampler::Ddim).then_some(DDIM_STEPS);
         Inference {
-            sampler: options.sampler.unwrap_or(self.sampler),
-            // Steps belong to the sampler that they were chosen for.
-            steps: options.steps.or(self
-                .steps
-                .filter(|_| options.sampler.is_none_or(|sampler| sampler == self.sampler))),
+            sampler,
+            steps: options.steps.or(own_steps).or(usual_steps),
             samples: options.samples.unwrap_or(self.samples),
             guidance: options.guidance.unwrap_or(self.guidance),
             views: options.views.unwrap_or(self.views),

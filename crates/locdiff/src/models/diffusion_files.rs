@@ -109,8 +109,8 @@ pub(super) fn read_diffusion(
         value["inference"] = serde_json::to_value(Inference::default()).expect("plain values");
         value["training"] = Value::Null;
     }
-    let DiffusionFile { about, config } = serde_json::from_value(value).map_err(|source| {
-        InvalidModel::Config { path: path.join(super::directory::CONFIG), source }
+    let DiffusionFile { about, config } = serde_json::from_value(value).map_err(|error| {
+        InvalidModel::Config { path: path.join(super::directory::CONFIG), error }
     })?;
     let denoiser = read_weights(config.denoiser.init(device), &path.join(WEIGHTS))?;
     let width = config.denoiser.condition_size;

@@ -19,7 +19,8 @@ use crate::diffusion::{
 };
 use crate::encoders::{Embedder, EncoderRecord};
 use crate::locate::{
-    Frame, Inference, InvalidInference, LocationModel, ModelIdentity, NotItsKind, Sampler,
+    DDIM_STEPS, Frame, Inference, InvalidInference, LocationModel, ModelIdentity, NotItsKind,
+    Sampler,
 };
 use crate::photo::{Crops, Photo};
 
@@ -27,8 +28,6 @@ use crate::photo::{Crops, Photo};
 const TOGETHER: usize = 512;
 /// Photographs that are encoded together.
 const PHOTOS_TOGETHER: usize = 32;
-/// Steps of DDIM if nobody says how many.
-const DDIM_STEPS: usize = 20;
 /// Training with less than this share of rows at full noise, or without condition, supports one pass, or guidance, badly.
 const LITTLE: f64 = 0.05;
 

@@ -50,22 +50,22 @@ impl ModelKind {
 #[non_exhaustive]
 pub enum InvalidModel {
     /// A file can't be read or written.
-    #[error("cannot {what} {}: {source}", path.display())]
+    #[error("cannot {what} {}: {error}", path.display())]
     File {
         /// What was tried.
         what: &'static str,
         /// The file.
         path: PathBuf,
         /// What the system says.
-        source: std::io::Error,
+        error: std::io::Error,
     },
     /// `config.json` is not what it should be.
-    #[error("{} is not a model's configuration: {source}", path.display())]
+    #[error("{} is not a model's configuration: {error}", path.display())]
     Config {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        source: serde_json::Error,
+        error: serde_json::Error,
     },
     /// The model is of another kind or from another version.
     #[error(
@@ -77,6 +77,14 @@ pub enum InvalidModel {
         path: PathBuf,
         /// What the file says.
         found: String,
+    },
+    /// A training run was opened as a model.
+    #[error("{} {reason}", path.display())]
+    Run {
+        /// The directory.
+        path: PathBuf,
+        /// What to open instead.
+        reason: String,
     },
     /// A directory of one kind was opened as another.
     #[error("{} is of kind {}, {} was expected", path.display(), found.name(), expected.name())]
@@ -106,7 +114,7 @@ pub enum InvalidModel {
 
 impl InvalidModel {
     pub(super) fn file(what: &'static str, path: PathBuf) -> impl FnOnce(std::io::Error) -> Self {
-        move |source| InvalidModel::File { what, path, source }
+        move |error| InvalidModel::File { what, path, error }
     }
 }
 
@@ -132,8 +140,23 @@ impl ModelDirectory {
     /// Reads `config.json`, and nothing else.
     pub fn read(path: &Path) -> Result<ModelDirectory, InvalidModel> {
         let file = path.join(CONFIG);
+        // Whoever names the run means its model.
+        let model = path.join("model");
+        let reason = match file.is_file() {
+            false if model.join(CONFIG).is_file() => {
+                Some(format!("is a training run; its model is {}", model.display()))
+            }
+            false if path.join("checkpoints").is_dir() => Some(format!(
+                "is a training run without a model yet; `locdiff model export {}` makes one of its newest checkpoint",
+                path.display()
+            )),
+            _ => None,
+        };
+        if let Some(reason) = reason {
+            return Err(InvalidModel::Run { path: path.to_owned(), reason });
+        }
         let text = fs::read_to_string(&file).map_err(InvalidModel::file("read", file.clone()))?;
-        let invalid = |source| InvalidModel::Config { path: file.clone(), source };
+        let invalid = |error| InvalidModel::Config { path: file.clone(), error };
         let config: Value = serde_json::from_str(&text).map_err(invalid)?;
         let kind = if config["format"] == FORMAT && config["version"] == VERSION {
             serde_json::from_value(config["kind"].clone()).map_err(invalid)?

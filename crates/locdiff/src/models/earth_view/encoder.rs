@@ -23,6 +23,7 @@ impl EarthViewEncoder {
         let preprocessing = Preprocessing { shortest_side: side, crop: side, mean, std };
         let record = EncoderRecord {
             name: Some(NAME.to_owned()),
+            sha256: Some(model.sha256().to_owned()),
             preprocessing: Some(preprocessing.clone()),
             ..EncoderRecord::of_identity(format!("{NAME} id:{}", model.identity().version))
         };

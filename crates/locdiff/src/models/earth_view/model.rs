@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::network::{ViewNetwork, ViewNetworkConfig};
 use super::packed_weights::PackedWeights;
-use crate::checksum::Checksum;
+use crate::checksum::sha256;
 use crate::diffusion::coefficients_of;
 use crate::locate::{Inference, InvalidInference, LocationModel, ModelIdentity, NotItsKind};
 use crate::models::directory::{
@@ -76,6 +76,7 @@ pub struct EarthView {
     /// The embedding of the built-in test picture when the file was made.
     reference: Vec<f32>,
     identity: ModelIdentity,
+    sha256: String,
     integrator: Integrator,
     /// To see how much an answer says.
     transform: Transform<f32>,
@@ -128,11 +129,10 @@ impl EarthView {
                 "it has nothing to tell views of the Earth from others by".to_owned(),
             ));
         }
-        let mut version = Checksum::default();
-        version.update(bytes);
+        let sha256 = sha256(bytes);
         let identity = ModelIdentity {
             name: NAME.to_owned(),
-            version: version.finish_short(),
+            version: sha256[..16].to_owned(),
             description: "LocDiff for views of the Earth from above, about 100 to 2,000 km wide"
                 .to_owned(),
             calibrated: settings.calibrated,
@@ -142,7 +142,16 @@ impl EarthView {
         let max_degree = settings.model.max_degree;
         let integrator = Integrator::new(max_degree);
         let transform = Transform::new(Grid::new(RINGS, 2 * RINGS), max_degree);
-        Ok(EarthView { model, settings, recogniser, reference, identity, integrator, transform })
+        Ok(EarthView {
+            model,
+            settings,
+            recogniser,
+            reference,
+            identity,
+            sha256,
+            integrator,
+            transform,
+        })
     }
 
     /// The model in a directory.
@@ -195,6 +204,11 @@ impl EarthView {
 
     pub(crate) fn reference(&self) -> &[f32] {
         &self.reference
+    }
+
+    /// Of the file of weights.
+    pub(super) fn sha256(&self) -> &str {
+        &self.sha256
     }
 
     /// What belongs to the weights.
