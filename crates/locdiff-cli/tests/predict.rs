@@ -296,7 +296,7 @@ fn other_formats_and_pictures() {
     let home = Home::with_geoclip();
     let csv = home.success(&["predict", "rgb.jpg", "--csv", "-k", "2"]);
     let mut reader = csv::Reader::from_reader(csv.as_bytes());
-    assert_eq!(reader.headers().unwrap().len(), 19);
+    assert_eq!(reader.headers().unwrap().len(), 21);
     assert_eq!(reader.records().filter(|row| row.is_ok()).count(), 2);
 
     let folder = tempfile::tempdir().unwrap();

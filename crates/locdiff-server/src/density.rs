@@ -152,7 +152,7 @@ fn grid(density: &Density, width: usize) -> GridAnswer {
     let (height, step) = (width / 2, 360.0 / width as f64);
     let (first_latitude, first_longitude) = (90.0 - 0.5 * step, -180.0 + 0.5 * step);
     // Every point of a gallery at every node would take hours; between the cells' points it takes none.
-    let exact = matches!(density, Density::Exponential(_));
+    let exact = matches!(density, Density::Exponential(_) | Density::Linear(_) | Density::Cells(_));
     let survey = density.survey();
     let row = |row: usize| -> Vec<Option<f64>> {
         let latitude = first_latitude - step * row as f64;
