@@ -309,8 +309,8 @@ fn other_formats_and_pictures() {
     let geojson: Value =
         serde_json::from_str(&home.success(&["predict", path, "--geojson", "-k", "1"])).unwrap();
     let features = geojson["features"].as_array().unwrap();
-    // Two regions and a candidate for each of two pictures.
-    assert_eq!(features.len(), 6, "{geojson}");
+    // Two regions, a candidate and the place for each of two pictures.
+    assert_eq!(features.len(), 8, "{geojson}");
     assert!(features.iter().all(|feature| feature["properties"]["prediction"] == true));
 
     // From stdin, and two models at once.
