@@ -166,7 +166,10 @@ fn compare(model: &str, picture: &str, cli: &str, http: &str, encoder: Option<&s
             logs.iter().copied().fold(f64::MAX, f64::min),
             logs.iter().copied().fold(f64::MIN, f64::max),
         );
-        largest = largest.max(high - low);
+        // Where all say "impossible" they agree; a number that is none must show.
+        let difference = if high == low { 0.0 } else { high - low };
+        ensure!(!difference.is_nan(), "{logs:?} at {place}");
+        largest = largest.max(difference);
     }
     println!("{}", json!({ "n": PLACES, "largest_difference_nats": largest }));
     Ok(())

@@ -10,7 +10,8 @@ use locdiff::encoders::ImageEncoder;
 use locdiff::models::earth_view::EarthView;
 use locdiff::models::geoclip::{GeoClip, GeoClipLocator};
 use locdiff::models::{
-    SelfTest, SelfTestFailed, model_directories, test_earth_view, test_encoder, test_geoclip,
+    ModelDirectory, SelfTest, SelfTestFailed, model_directories, model_directory, test_earth_view,
+    test_encoder, test_geoclip,
 };
 use locdiff::{CannotOpen, Geolocator, ModelHome};
 use serde_json::json;
@@ -93,7 +94,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     findings.extend(encoders.map(|name| encoder(&name, &home, &arguments)));
     let installed = model_directories(&home).into_iter().map(|(name, _)| name);
     let others = installed.filter(|name| name != "geoclip").chain(arguments.model.iter().cloned());
-    findings.extend(others.map(|name| model(&name)));
+    findings.extend(others.map(|name| model(&name, &home, &arguments)));
     let broken = findings.iter().any(|finding| finding.state == State::Broken);
     if arguments.json {
         let models: Vec<_> = findings
@@ -194,22 +195,32 @@ fn geoclip(home: &ModelHome, arguments: &Arguments) -> Finding {
     }
 }
 
-/// A model that somebody trained: whether its files are whole, and its encoder is here.
-fn model(name: &str) -> Finding {
+/// A model that somebody trained: whether its files are whole, and its encoder is here and embeds the test picture as it did
+/// when the model was made.
+fn model(name: &str, home: &ModelHome, arguments: &Arguments) -> Finding {
     let name = name.to_owned();
+    let directory = model_directory(&name, Some(home)).map(|path| ModelDirectory::read(&path));
+    let remedy = format!("`locdiff model verify {name}` names what is damaged");
+    let detail = match &directory {
+        Some(Ok(directory)) => format!("In {}", directory.path().display()),
+        Some(Err(error)) => return broken(name, &chain(error), &remedy),
+        None => {
+            let detail = CannotOpen::Unknown(name.clone()).to_string();
+            return Finding { name, state: State::Missing, detail, remedy: None };
+        }
+    };
+    if arguments.no_tests {
+        return Finding { name, state: State::Installed, detail, remedy: None };
+    }
     match Geolocator::open(&name) {
         Ok(model) => {
-            let identity = model.identity();
-            let detail = format!("{}, version {}", identity.description, identity.version);
+            let detail = format!("{detail}; {}", model.identity().description);
             Finding { name, state: State::Works, detail, remedy: None }
         }
         Err(CannotOpen::Missing { missing, remedy, .. }) => {
             Finding { name, state: State::Missing, detail: missing, remedy: Some(remedy) }
         }
-        Err(error) => {
-            let remedy = format!("`locdiff model verify {name}` names what is damaged");
-            broken(name, &chain(&error), &remedy)
-        }
+        Err(error) => broken(name, &chain(&error), &remedy),
     }
 }
 

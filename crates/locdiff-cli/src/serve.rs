@@ -30,6 +30,9 @@ pub(crate) struct Arguments {
     /// The image encoder of models that `locdiff train` made, if it is not an installed one: a directory or a name
     #[arg(long, env = "LOCDIFF_ENCODER", value_name = "PATH")]
     encoder: Option<PathBuf>,
+    /// How often a network may be evaluated for one image: samples times views times steps
+    #[arg(long, env = "LOCDIFF_MAX_EVALUATIONS", value_name = "N", default_value_t = Settings::default().max_evaluations)]
+    max_evaluations: usize,
     /// Images that are computed together at most
     #[arg(long, env = "LOCDIFF_MAX_BATCH", value_name = "N", default_value_t = Settings::default().max_batch)]
     max_batch: usize,
@@ -111,6 +114,7 @@ impl Arguments {
             models: self.model.clone(),
             device: self.device.clone(),
             encoder: self.encoder.clone(),
+            max_evaluations: self.max_evaluations,
             max_batch: self.max_batch,
             batch_delay_ms: self.batch_delay_ms,
             workers: self.workers,

@@ -34,12 +34,12 @@ pub enum EvaluationError {
         model: String,
     },
     /// The embeddings are another encoder's.
-    #[error("{model} can't be scored on these embeddings: {source}")]
+    #[error("{model} can't be scored on these embeddings: {error}")]
     OtherEncoder {
         /// The model's name.
         model: String,
         /// Both encoders.
-        source: DifferentEncoder,
+        error: DifferentEncoder,
     },
     /// The embeddings have another length.
     #[error("{model} takes embeddings of {expected} numbers, these have {found}")]

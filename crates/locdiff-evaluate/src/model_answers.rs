@@ -118,7 +118,7 @@ pub fn ask_model_embeddings(
         .ok_or_else(|| EvaluationError::PhotographsOnly { model: name() })?;
     encoder
         .check(&layout.encoder)
-        .map_err(|source| EvaluationError::OtherEncoder { model: name(), source })?;
+        .map_err(|error| EvaluationError::OtherEncoder { model: name(), error })?;
     if width != layout.width {
         let found = layout.width;
         return Err(EvaluationError::Width { model: name(), expected: width, found });

@@ -20,7 +20,7 @@ use crate::problem::{BAD_BODY, BAD_OPTION, NO_ANSWER, Problem};
 use crate::state::App;
 
 /// A density's JSON is at most this long.
-const MOST_BYTES: u64 = 16 << 20;
+const MOST_BYTES: u64 = 6 << 20;
 const DEFAULT_WIDTH: u64 = 1024;
 const KNOWN: [&str; 5] = ["format", "within", "width", "projection", "levels"];
 

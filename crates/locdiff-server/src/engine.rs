@@ -1,6 +1,6 @@
 //! The models, and what they say of a batch of images: the server without HTTP.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
 use locdiff::locate::{
@@ -61,6 +61,8 @@ pub(crate) enum Made {
 #[derive(Debug)]
 pub struct Engine {
     models: Vec<Geolocator>,
+    /// Of the network, for one image.
+    max_evaluations: usize,
     read: ReadOptions,
 }
 
@@ -92,8 +94,13 @@ impl Engine {
             tracing::info!(model = name, "opening");
             Geolocator::open_with(name, &options, &mut |_, _| {})
         };
-        let models = names.iter().map(open).collect::<Result<_, CannotOpen>>()?;
-        Ok(Engine { models, read: read_options(settings) })
+        let models: Vec<Geolocator> = names.iter().map(open).collect::<Result<_, CannotOpen>>()?;
+        let mut seen = HashSet::new();
+        if let Some(model) = models.iter().find(|model| !seen.insert(&model.identity().name)) {
+            return Err(CannotOpen::SameName(model.identity().name.clone()));
+        }
+        let max_evaluations = settings.max_evaluations;
+        Ok(Engine { models, max_evaluations, read: read_options(settings) })
     }
 
     /// The models, the one to ask first at the front.
@@ -118,7 +125,10 @@ impl Engine {
             None => {
                 let ground = |model: &&Geolocator| model.identity().name == FOR_THE_GROUND;
                 let first = self.models.first().into_iter();
-                first.chain(self.models.iter().skip(1).filter(ground)).collect()
+                // Whoever rejects nothing leaves nothing for others.
+                let rejects = self.models.first().is_some_and(Geolocator::rejects_pictures);
+                let others = self.models.iter().skip(1).filter(|_| rejects).filter(ground);
+                first.chain(others).collect()
             }
         };
         let with = |model: &Geolocator| {
@@ -132,6 +142,14 @@ impl Engine {
         let draws = models.iter().map(|model| model.inference().draws()).max().unwrap_or(0);
         if draws > MAX_SAMPLES {
             let detail = format!("samples times views is {draws}: at most {MAX_SAMPLES} over HTTP");
+            return Err(Problem::new(BAD_OPTION, detail));
+        }
+        let (evaluations, most) =
+            (models.iter().map(Geolocator::evaluations).max().unwrap_or(0), self.max_evaluations);
+        if evaluations > most {
+            let detail = format!(
+                "{evaluations} evaluations of the network for one image: at most {most} here; take fewer samples, views or steps"
+            );
             return Err(Problem::new(BAD_OPTION, detail));
         }
         Ok(models)
@@ -200,10 +218,6 @@ impl Engine {
         let located: Vec<Located> = match chosen.as_deref() {
             Ok([model]) if options.model.is_some() => {
                 locate_because(model, ChosenBecause::Named, &photos)
-            }
-            // Only the model inside the program rejects pictures that are not of its kind.
-            Ok([first, ..]) if first.identity().name != BUILT_IN => {
-                locate_because(first, ChosenBecause::First, &photos)
             }
             Ok([first, others @ ..]) => {
                 let other = others.first().map(|other| {

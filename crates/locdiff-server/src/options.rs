@@ -9,7 +9,7 @@ use crate::problem::{BAD_OPTION, Problem};
 /// The most places that are drawn from a density.
 pub(crate) const MAX_DRAWS: usize = 10_000;
 /// The most samples of a diffusion for one image, over all views.
-pub(crate) const MAX_SAMPLES: usize = 64;
+pub(crate) const MAX_SAMPLES: usize = 32;
 /// The most steps of a denoising.
 pub(crate) const MAX_FRAMES: usize = 201;
 /// The most candidates.

@@ -20,6 +20,8 @@ pub struct Settings {
     pub device: String,
     /// The image encoder of models that were trained as diffusions, if it is not the installed one: a path.
     pub encoder: Option<PathBuf>,
+    /// How often a network may be evaluated for one image: samples times views times steps.
+    pub max_evaluations: usize,
     /// Images that are computed together at most.
     pub max_batch: usize,
     /// How long a batch waits for images that are being received just now.
@@ -65,6 +67,7 @@ impl Default for Settings {
             models: Vec::new(),
             device: "cpu".to_owned(),
             encoder: None,
+            max_evaluations: 4_096,
             max_batch: 4,
             batch_delay_ms: 2,
             workers: 2,
@@ -105,6 +108,7 @@ impl Settings {
     /// Refuses what makes no sense.
     pub fn check(&self) -> Result<(), InvalidSetting> {
         let at_least_one = [
+            ("max_evaluations", self.max_evaluations as u64),
             ("max_batch", self.max_batch as u64),
             ("workers", self.workers as u64),
             ("max_queue", self.max_queue as u64),

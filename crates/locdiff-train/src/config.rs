@@ -337,6 +337,12 @@ impl TrainingConfig {
             problem: error.to_string(),
         })?;
         let inference = self.inference();
+        require(
+            inference.guidance == 1.0 || self.objective.condition_dropout > 0.0,
+            "inference.guidance",
+            inference.guidance,
+            "without objective.condition_dropout the network never sees a row without its condition".into(),
+        )?;
         inference.check().map_err(|error| InvalidConfig::Value {
             name: "inference",
             value: format!("{:?}", self.inference),

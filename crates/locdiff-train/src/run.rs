@@ -103,7 +103,8 @@ pub fn train(
     let checkpoints = Checkpoints::new(directory, config.checkpoint.keep);
     prepare(config, directory, options.start, &checkpoints)?;
     let split = Split { share: config.validation.share, seed: config.run.seed };
-    let run_data = RunData::prepare(directory, config, data, split)?;
+    let run_data =
+        RunData::prepare(directory, config, data, split, !checkpoints.steps().is_empty())?;
     let mut training = Training::begin(config.clone(), data.layout().width, &options.device)?
         .standardized(run_data.standardization.clone());
     let mut position: Option<Position> = None;
@@ -244,7 +245,7 @@ fn differences(before: &str, now: &str) -> String {
 }
 
 fn file_error(path: PathBuf, source: std::io::Error) -> TrainingError {
-    TrainingError::File { path, source }
+    TrainingError::File { path, error: source }
 }
 
 fn held_out_rows(

@@ -10,7 +10,9 @@ use std::path::Path;
 
 use locdiff::diffusion::{Diffusion, Standardization};
 use locdiff::encoders::EncoderRecord;
-use locdiff::models::{DiffusionAbout, DiffusionModel, InvalidModel, TrainingFacts};
+use locdiff::models::{
+    CONDITION_FILE, DiffusionAbout, DiffusionModel, InvalidModel, TrainingFacts,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::config::TrainingConfig;
@@ -18,7 +20,6 @@ use crate::data::{Dataset, Ids, Part, Split, StreamOptions};
 use crate::training_error::TrainingError;
 
 const FILE: &str = "data.json";
-const CONDITION: &str = "condition.safetensors";
 /// More rows don't change a mean by much.
 const ROWS_FOR_MEANS: usize = 50_000;
 
@@ -33,24 +34,41 @@ pub(crate) struct RunData {
 }
 
 impl RunData {
-    /// Writes what is known of a data set into a run's directory; or reads what an earlier start wrote, so that
-    /// a resumed run goes on with the same numbers.
+    /// Writes what is known of a data set into a run's directory; or, if there are checkpoints, reads what was written when
+    /// it began, so that a resumed run goes on with the same numbers.
     pub(crate) fn prepare(
         directory: &Path,
         config: &TrainingConfig,
         data: &Dataset,
         split: Split,
+        resumed: bool,
     ) -> Result<RunData, TrainingError> {
-        if directory.join(FILE).exists() {
-            return RunData::read(directory);
-        }
         let layout = data.layout();
+        if resumed && directory.join(FILE).exists() {
+            let before = RunData::read(directory)?;
+            let same = before.encoder.check(&layout.encoder);
+            if same.is_err() || before.width != layout.width {
+                return Err(TrainingError::OtherData {
+                    path: directory.join(FILE),
+                    then: format!("{} ({} numbers)", before.encoder, before.width),
+                    now: format!("{} ({} numbers)", layout.encoder, layout.width),
+                });
+            }
+            return Ok(before);
+        }
         let standardization = match config.network.standardize {
             true => Some(standardization(data, split)?),
             false => None,
         };
-        if let Some(standardization) = &standardization {
-            standardization.save(&directory.join(CONDITION)).map_err(InvalidModel::from)?;
+        let condition = directory.join(CONDITION_FILE);
+        match &standardization {
+            Some(standardization) => {
+                standardization.save(&condition).map_err(InvalidModel::from)?;
+            }
+            // Of an earlier start with another configuration.
+            None if condition.exists() => fs::remove_file(&condition)
+                .map_err(|error| TrainingError::File { path: condition, error })?,
+            None => {}
         }
         let (encoder, width) = (layout.encoder.clone(), layout.width);
         let run_data = RunData { encoder, width, rows: data.rows(), standardization };
@@ -59,20 +77,27 @@ impl RunData {
         let partial = directory.join("data.partial");
         fs::write(&partial, text + "\n")
             .and_then(|()| fs::rename(&partial, &path))
-            .map_err(|source| TrainingError::File { path, source })?;
+            .map_err(|error| TrainingError::File { path, error })?;
         Ok(run_data)
     }
 
     /// What [`RunData::prepare`] wrote.
     pub(crate) fn read(directory: &Path) -> Result<RunData, TrainingError> {
         let path = directory.join(FILE);
-        let text = fs::read_to_string(&path)
-            .map_err(|source| TrainingError::File { path: path.clone(), source })?;
+        let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => TrainingError::NoRunData { path: path.clone() },
+            _ => TrainingError::Unreadable { path: path.clone(), error },
+        })?;
         let mut run_data: RunData = serde_json::from_str(&text)
             .map_err(|error| TrainingError::Model(InvalidModel::Config { path, error }))?;
-        let condition = directory.join(CONDITION);
+        let condition = directory.join(CONDITION_FILE);
         if condition.exists() {
             let standardization = Standardization::open(&condition).map_err(InvalidModel::from)?;
+            let (found, expected) = (standardization.width(), run_data.width);
+            if found != expected {
+                let reason = format!("is for {found} numbers, {FILE} says {expected}");
+                return Err(InvalidModel::Contents { path: condition, reason }.into());
+            }
             run_data.standardization = Some(standardization);
         }
         Ok(run_data)

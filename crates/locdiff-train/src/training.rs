@@ -189,3 +189,48 @@ fn random_of_step(seed: u64, step: u64) -> ChaCha8Rng {
     rng.set_stream(step + 1);
     rng
 }
+
+#[cfg(test)]
+mod tests {
+    use locdiff::diffusion::{Method, Objective, Quadrature, ScheduleConfig, ScheduleKind};
+
+    use super::*;
+
+    /// What samplers visit, training has drawn: for every objective, schedule and quadrature.
+    #[test]
+    fn every_level_that_is_visited_is_trained() {
+        let text = "[network]\nmax_degree = 5\ntime_size = 4\n[objective]\nkind = \"likelihood\"\n\
+            share_at_full_noise = 0.2\n[optimizer]\nkind = \"adam\"\nrate = 1e-3\n[run]\nsteps = 1\nbatch = 1\n";
+        let base: TrainingConfig = toml::from_str(text).expect("a configuration");
+        let objectives = [
+            Objective::ReverseKl,
+            Objective::Likelihood,
+            Objective::Cosine,
+            Objective::L1,
+            Objective::L2,
+        ];
+        for kind in objectives {
+            for schedule in [ScheduleKind::Linear, ScheduleKind::Cosine, ScheduleKind::Shifted] {
+                for quadrature in [Quadrature::Anchors(64), Quadrature::Transform(0)] {
+                    let mut config = base.clone();
+                    config.schedule = ScheduleConfig { kind: schedule, steps: 60 };
+                    (config.objective.kind, config.objective.quadrature) = (kind, quadrature);
+                    let training = Training::begin(config, 3, &Device::flex()).expect("valid");
+                    let drawn: std::collections::BTreeSet<usize> = training
+                        .noise_levels(5000, &mut random_of_step(1, 0))
+                        .into_iter()
+                        .collect();
+                    for method in [Method::OnePass, Method::Ddim(7), Method::Ddpm] {
+                        let visited = training.diffusion.levels(method);
+                        let untrained: Vec<&usize> =
+                            visited.iter().filter(|level| !drawn.contains(level)).collect();
+                        assert!(
+                            untrained.is_empty(),
+                            "{kind:?} {schedule:?} {method:?}: {untrained:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

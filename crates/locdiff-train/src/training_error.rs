@@ -29,12 +29,39 @@ pub enum TrainingError {
     #[error(transparent)]
     Model(#[from] InvalidModel),
     /// The run's own files.
-    #[error("cannot write {path}: {source}", path = path.display())]
+    #[error("cannot write {path}: {error}", path = path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        error: std::io::Error,
+    },
+    /// A file of the run can't be read.
+    #[error("cannot read {path}: {error}", path = path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// An earlier version began the run, and didn't write what its embeddings are.
+    #[error(
+        "{path} is not there: an earlier version of the program began this run. Resume it once with `locdiff train … \
+         --resume`, which writes the file", path = path.display()
+    )]
+    NoRunData {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The run was begun on other embeddings.
+    #[error("the run was begun on embeddings of {then} ({path}), these are of {now}", path = path.display())]
+    OtherData {
+        /// The run's own record.
+        path: PathBuf,
+        /// The encoder then.
+        then: String,
+        /// The encoder of these embeddings.
+        now: String,
     },
     /// There is a run already.
     #[error("{path} holds a run already: resume it with --resume, or choose another directory", path = .0.display())]

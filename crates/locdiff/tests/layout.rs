@@ -41,6 +41,17 @@ fn parse(text: &str, module: &Module) -> Source {
     let mut source = Source::default();
     let lines = text.lines().map(|line| line.split("//").next().unwrap());
     let code: String = lines.collect::<Vec<_>>().join(" ");
+    // Paths that are written out where they are used.
+    for rest in code.split("crate::").skip(1) {
+        let is_path = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+        let path: String = rest.chars().take_while(|c| is_path(*c)).collect();
+        let path: Vec<String> =
+            path.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect();
+        let is_passed_on = code.contains(&format!("pub use crate::{}", path.join("::")));
+        if !path.is_empty() && !is_passed_on {
+            source.imports.push(path);
+        }
+    }
     for statement in code.split(';') {
         let Some((before, tree)) = statement.rsplit_once("use ") else { continue };
         let is_passed_on = before.trim_end().ends_with("pub") || before.trim_end().ends_with(')');

@@ -124,6 +124,29 @@ fn samples_become_a_density_by_a_kernel_that_is_named() {
     assert!(matches!(&one[0], Density::PointMasses(points) if points.points().len() == 1));
 }
 
+/// The lowest degrees can't tell continents apart; they answer all the same.
+#[test]
+fn the_lowest_degrees_answer_too() {
+    let device = Device::flex();
+    let diffusion = Diffusion::init(config(Objective::L2, 1, WIDTH), &device).unwrap();
+    let about = DiffusionAbout::of_embeddings("test");
+    let model = DiffusionModel::new(diffusion, about, None, "test".to_owned(), "1".to_owned());
+    for sampler in Sampler::ALL {
+        let inference = Inference { sampler, samples: 3, ..Inference::default() };
+        assert_eq!(model.locate_embeddings(&embeddings(1), 1, &inference).unwrap().len(), 1);
+    }
+}
+
+/// What a mixture of as many views as a server allows is sent as, it also takes.
+#[test]
+fn the_largest_mixture_is_a_valid_record() {
+    let model = model(Objective::Likelihood, None);
+    let inference = Inference { samples: 32, ..Inference::default() };
+    let density = model.locate_embeddings(&embeddings(1), 1, &inference).unwrap().remove(0);
+    let back = locdiff_sphere::DensityRecord::of(&density).density().unwrap();
+    assert!(largest_difference(&density, &back) < 1e-4);
+}
+
 #[test]
 fn what_training_supports_badly_is_a_warning_and_what_means_nothing_an_error() {
     let warnings =
@@ -143,6 +166,19 @@ fn what_training_supports_badly_is_a_warning_and_what_means_nothing_an_error() {
     let error = warnings(likelihood, facts(0.5, 0.0), guided).unwrap_err();
     assert!(matches!(error, InvalidInference::Untrained { .. }), "{error}");
     assert!(warnings(Objective::L1, None, default).unwrap()[0].contains("no probabilities"));
+    // Trained at one level only: nothing to sample with.
+    let sampled = Inference { sampler: Sampler::Ddpm, samples: 2, ..default };
+    let error = warnings(likelihood, facts(1.0, 0.1), sampled).unwrap_err();
+    assert!(matches!(error, InvalidInference::Untrained { .. }), "{error}");
+    assert!(!warnings(likelihood, facts(0.99, 0.1), sampled).unwrap().is_empty());
+    assert!(warnings(likelihood, None, default).unwrap()[0].contains("nobody knows"));
+    // A model whose own inference is none is not opened.
+    let device = Device::flex();
+    let diffusion = Diffusion::init(config(likelihood, 5, WIDTH), &device).unwrap();
+    let inference = Inference { samples: 0, ..default };
+    let about = DiffusionAbout { inference, ..DiffusionAbout::of_embeddings("test") };
+    let model = DiffusionModel::new(diffusion, about, None, String::new(), String::new());
+    assert!(Geolocator::from_model(model).is_err());
     let many = Inference { sampler: Sampler::Ddim, steps: Some(500), ..default };
     let error = warnings(likelihood, None, many).unwrap_err().to_string();
     assert!(error.contains("steps 500") && error.contains("noise levels"), "{error}");
@@ -226,7 +262,7 @@ fn a_copied_model_answers_the_same_or_says_what_fetches_its_encoder() {
     let error =
         open(&at("elsewhere"), &options(&at("empty"), EncoderSource::Installed)).unwrap_err();
     let CannotOpen::Missing { remedy, .. } = &error else { panic!("{error}") };
-    assert!(remedy.contains("`locdiff model fetch tiny-clip`"), "{remedy}");
+    assert!(remedy.contains("`locdiff model import encoder tiny-clip DIRECTORY`"), "{remedy}");
     // The same encoder, installed under that name.
     copy(&tiny_encoder(), &at("home/models/tiny-clip"));
     let installed =

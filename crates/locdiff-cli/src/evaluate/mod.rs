@@ -57,8 +57,8 @@ struct Scoring {
     #[arg(long, value_name = "PATH", requires = "model")]
     data: Option<PathBuf>,
     /// Of embeddings, score at most so many rows
-    #[arg(long, value_name = "N", requires = "data")]
-    rows: Option<usize>,
+    #[arg(long, value_name = "N", requires = "data", value_parser = clap::value_parser!(u64).range(1..))]
+    rows: Option<u64>,
     /// A table of another model's answers to the same images, for a paired comparison
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
@@ -208,7 +208,12 @@ fn asked_model(
     };
     let (truth, pairs, path) = if embeddings {
         let set = Dataset::open(&data.display().to_string(), OnBadShard::Fail)?;
-        let pairs = ask_model_embeddings(&model, &set, arguments.rows, &mut watch)?;
+        let pairs = ask_model_embeddings(
+            &model,
+            &set,
+            arguments.rows.map(|rows| rows as usize),
+            &mut watch,
+        )?;
         (pairs.truth_table(), pairs, data.to_owned())
     } else {
         let path = manifest_path(data);

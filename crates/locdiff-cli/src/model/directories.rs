@@ -6,9 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
+use burn::tensor::Device;
 use clap::Args;
+use locdiff::diffusion::Diffusion;
+use locdiff::models::earth_view::EarthView;
+use locdiff::models::geoclip::GeoClip;
 use locdiff::models::{
     BUILT_IN, EncoderSource, ModelDirectory, ModelKind, installed_models, model_directories,
+    model_directory,
 };
 use locdiff::{CannotOpen, Geolocator, ModelHome, OpenOptions};
 use serde_json::{Value, json};
@@ -73,6 +78,16 @@ pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<()> {
 
 /// What a model says of itself.
 pub(super) fn show(arguments: &ShowArguments) -> anyhow::Result<()> {
+    let directory = directory_of(&arguments.model).ok();
+    let directory = directory.and_then(|path| ModelDirectory::read(&path).ok());
+    if let Some(directory) = directory.as_ref().filter(|d| d.kind() == ModelKind::Geoclip) {
+        // Opening it takes CLIP, and perhaps a minute.
+        let mut facts = directory.config().clone();
+        facts["kind"] = directory.kind().name().into();
+        facts["directory"] = directory.path().display().to_string().into();
+        facts["size_bytes"] = directory.size_bytes().into();
+        return print_facts(&facts, arguments.json);
+    }
     // Without its encoder: to be shown, a model needs not be asked.
     let options = OpenOptions { encoder: EncoderSource::NotNeeded, ..OpenOptions::default() };
     let model = Geolocator::open_with(&arguments.model, &options, &mut |_, _| {})?;
@@ -94,8 +109,7 @@ pub(super) fn show(arguments: &ShowArguments) -> anyhow::Result<()> {
         facts["encoder"] = encoder;
         facts["embedding_width"] = width.into();
     }
-    let directory = directory_of(&arguments.model).ok();
-    if let Some(Ok(directory)) = directory.map(|path| ModelDirectory::read(&path)) {
+    if let Some(directory) = directory {
         facts["kind"] = directory.kind().name().into();
         facts["directory"] = directory.path().display().to_string().into();
         facts["size_bytes"] = directory.size_bytes().into();
@@ -105,8 +119,12 @@ pub(super) fn show(arguments: &ShowArguments) -> anyhow::Result<()> {
             }
         }
     }
+    print_facts(&facts, arguments.json)
+}
+
+fn print_facts(facts: &Value, json: bool) -> anyhow::Result<()> {
     let mut out = stdout().lock();
-    if arguments.json {
+    if json {
         writeln!(out, "{facts}")?;
         return Ok(());
     }
@@ -125,14 +143,13 @@ pub(super) fn verify(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
     let directory = ModelDirectory::read(&directory_of(&arguments.model)?)?;
     let files = directory.verify();
     // Checksums say that files are as they were written, opening that they fit together.
-    let options = OpenOptions { encoder: EncoderSource::NotNeeded, ..OpenOptions::default() };
-    let opened = Geolocator::open_with(&arguments.model, &options, &mut |_, _| {});
-    let opened = match opened {
-        Ok(_) => None,
-        // Parts that are not here are not damaged.
-        Err(CannotOpen::Missing { .. }) => None,
-        Err(error) => Some(error.to_string()),
+    let (path, device) = (directory.path(), Device::flex());
+    let opened: anyhow::Result<()> = match directory.kind() {
+        ModelKind::Diffusion => Diffusion::open(path, &device).map(drop).map_err(Into::into),
+        ModelKind::EarthView => EarthView::open(&directory, &device).map(drop).map_err(Into::into),
+        _ => GeoClip::open(path, &device).map(drop).map_err(Into::into),
     };
+    let opened = opened.err().map(|error| format!("{error:#}"));
     let damaged: Vec<_> = files.iter().filter(|file| file.problem.is_some()).collect();
     let fine = damaged.is_empty() && opened.is_none();
     let mut out = stdout().lock();
@@ -191,17 +208,11 @@ pub(super) fn remove(arguments: &RemoveArguments) -> anyhow::Result<()> {
 
 /// The directory that a name or path stands for.
 fn directory_of(model: &str) -> anyhow::Result<PathBuf> {
-    let path = Path::new(model);
-    if path.is_dir() {
-        return Ok(path.to_owned());
+    if let Some(directory) = model_directory(model, ModelHome::from_env().ok().as_ref()) {
+        return Ok(directory);
     }
-    let installed = match model {
-        "geoclip-even" => "geoclip",
-        model => model,
-    };
-    let directory = ModelHome::from_env()?.model(installed);
-    if model == BUILT_IN && !directory.is_dir() {
+    if model == BUILT_IN {
         bail!("{BUILT_IN} is inside this program and has no files; `locdiff doctor` tests it");
     }
-    Ok(directory)
+    Err(CannotOpen::Unknown(model.to_owned()).into())
 }

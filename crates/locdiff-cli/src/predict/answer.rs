@@ -63,6 +63,8 @@ impl Picture {
 /// A picture that could not be located.
 pub(super) struct Failure {
     pub(super) name: String,
+    /// As far as it could be read.
+    pub(super) facts: Box<ImageFacts>,
     pub(super) reason: String,
     /// For want of a model.
     pub(super) no_model: bool,

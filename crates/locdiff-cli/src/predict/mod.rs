@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use locdiff::Constraint;
 use locdiff::geography::InvalidConstraint;
-use locdiff::locate::{AnswerOptions, NoAnswer};
+use locdiff::locate::{AnswerOptions, ImageFacts, NoAnswer};
 use locdiff::photo::PhotoError;
 use rayon::prelude::*;
 
@@ -162,14 +162,15 @@ fn locate<'a>(
     for (picture, read) in batch.iter().zip(&read) {
         match read {
             Err(error) => {
+                let facts = ImageFacts::named(picture.name());
                 let none = NoAnswer { reason: reason(error), no_model: false };
-                jobs.push((picture, Err(none)));
+                jobs.push((picture, facts, Err(none)));
             }
             Ok(read) => {
                 let photo = photos.next().expect("a photograph for each picture that was read");
-                for located in located.next().expect("answers for each photograph") {
-                    let job = located.map(|(estimate, why)| (estimate, why, read, photo));
-                    jobs.push((picture, job));
+                for (located, model) in located.next().expect("answers for each photograph") {
+                    let job = located.map(|(estimate, why)| (estimate, why, read, photo, model));
+                    jobs.push((picture, read.facts.clone(), job));
                 }
             }
         }
@@ -180,14 +181,15 @@ fn locate<'a>(
         draws: arguments.draws,
     };
     // Surveys are work for one thread each.
-    let answers = jobs.into_par_iter().map(|(picture, job)| {
+    let answers = jobs.into_par_iter().map(|(picture, facts, job)| {
         let name = picture.name();
         let failed = |NoAnswer { reason, no_model }: NoAnswer| Failure {
             name: name.to_owned(),
+            facts: Box::new(facts.clone()),
             reason,
             no_model,
         };
-        let (mut estimate, because, read, photo) = job.map_err(failed)?;
+        let (mut estimate, because, read, photo, model) = job.map_err(failed)?;
         for constraint in &arguments.within {
             estimate = estimate.restricted_to(constraint).map_err(|error| {
                 let reason = format!("within {constraint}: {error}");
@@ -195,7 +197,6 @@ fn locate<'a>(
             })?;
         }
         let mut answered = Answered::new(name, estimate, because, read, &options);
-        let model = models.of(&answered.record.model.name);
         if let (Some(model), Some(frames)) = (model, arguments.frames)
             && model.can_denoise()
         {

@@ -71,35 +71,32 @@ impl<'a> Models<'a> {
         Ok(Models::Automatic { built_in: Box::new(built_in), other })
     }
 
-    /// What is said of each photograph.
-    pub(super) fn locate(&self, photos: &[Photo]) -> Vec<Vec<Located>> {
+    /// What is said of each photograph, and by which model if it could be opened.
+    pub(super) fn locate(&self, photos: &[Photo]) -> Vec<Vec<(Located, Option<&Geolocator>)>> {
         match self {
             Models::Named(models) => {
-                let mut all: Vec<Vec<Located>> = photos.iter().map(|_| Vec::new()).collect();
+                let mut all: Vec<Vec<_>> = photos.iter().map(|_| Vec::new()).collect();
                 for model in models {
                     let located = locate_because(model, ChosenBecause::Named, photos);
                     for (located, of_one) in located.into_iter().zip(&mut all) {
-                        of_one.push(located);
+                        of_one.push((located, Some(model)));
                     }
                 }
                 all
             }
             Models::Automatic { built_in, other } => {
-                let other = other.as_ref().map(|other| |photos: &[Photo]| other.locate(photos));
-                let located = locate_in_turn(built_in, photos, other).into_iter();
-                located.map(|located| vec![located]).collect()
-            }
-        }
-    }
-
-    /// The denoising of the model that gave an answer, if it has one.
-    pub(super) fn of(&self, name: &str) -> Option<&Geolocator> {
-        let is_it = |model: &&Geolocator| model.identity().name == name;
-        match self {
-            Models::Named(models) => models.iter().find(is_it),
-            Models::Automatic { built_in, other } => {
-                let other = other.as_ref().and_then(|other| other.opened.get()?.as_ref().ok());
-                Some(built_in.as_ref()).into_iter().chain(other).find(is_it)
+                let locate = other.as_ref().map(|other| |photos: &[Photo]| other.locate(photos));
+                let located = locate_in_turn(built_in, photos, locate).into_iter();
+                let by = |because: &ChosenBecause| match because {
+                    ChosenBecause::ForTheGround => other.as_ref()?.opened.get()?.as_ref().ok(),
+                    _ => Some(built_in.as_ref()),
+                };
+                located
+                    .map(|located| {
+                        let model = located.as_ref().ok().and_then(|(_, because)| by(because));
+                        vec![(located, model)]
+                    })
+                    .collect()
             }
         }
     }

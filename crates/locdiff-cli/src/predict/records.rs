@@ -2,7 +2,7 @@
 
 use std::io::{Write, stdout};
 
-use locdiff::locate::{CandidateFacts, ImageFacts};
+use locdiff::locate::CandidateFacts;
 use serde_json::{Value, json};
 
 use super::answer::{Answered, Failure};
@@ -92,9 +92,13 @@ impl Records {
         match &mut self.format {
             // Everybody who reads those formats line by line must be able to account for every picture.
             Format::Json => {
-                let title = if failure.no_model { "No suitable model" } else { "No answer" };
+                // The titles of the server's problems.
+                let title = match failure.facts.width {
+                    None => "Unsupported Media Type",
+                    Some(_) => "Unprocessable Content",
+                };
                 let record = json!({
-                    "image": ImageFacts::named(&failure.name),
+                    "image": failure.facts,
                     "problem": { "title": title, "detail": failure.reason },
                 });
                 writeln!(stdout(), "{record}")?;

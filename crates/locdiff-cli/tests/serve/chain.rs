@@ -217,9 +217,9 @@ fn what_is_trained_answers() {
         code == 2 && complaint.contains("earth-view does not support sampler ddpm"),
         "{complaint}"
     );
-    let refused = server.post("/v1/locate?sampler=ddim&samples=64&views=2", &picture);
+    let refused = server.post("/v1/locate?sampler=ddim&samples=32&views=2", &picture);
     assert_eq!(refused.status, 400);
-    assert!(refused.json()["detail"].as_str().unwrap().contains("at most 64"));
+    assert!(refused.json()["detail"].as_str().unwrap().contains("at most 32"));
     let refused = server.post("/v1/locate?sampler=ddim&steps=5000", &picture);
     assert_eq!(refused.status, 400);
     assert!(refused.json()["detail"].as_str().unwrap().contains("noise levels"));
@@ -243,7 +243,10 @@ fn a_model_elsewhere_says_what_it_needs_and_damage_is_named() {
     let nothing = ask(&workshop.at("empty"), &[]);
     let complaint = String::from_utf8_lossy(&nothing.stderr).into_owned();
     assert_eq!(nothing.status.code(), Some(3), "{complaint}");
-    assert!(complaint.contains("`locdiff model fetch tiny-clip`"), "{complaint}");
+    assert!(
+        complaint.contains("`locdiff model import encoder tiny-clip DIRECTORY`"),
+        "{complaint}"
+    );
     // The encoder by its path gives the same answer.
     let encoder = repository("parity/vision/clip-quick-gelu");
     let by_path = answer(&ask(&workshop.at("empty"), &["--encoder", encoder.to_str().unwrap()]));

@@ -34,7 +34,7 @@ const NEGLIGIBLE_NATS: f64 = 1e-5;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum DensityRecord {
     /// exp(Σ c·Y), normalised: [`Density::exponential`].
@@ -83,6 +83,7 @@ pub enum DensityRecord {
 
 /// A density in a mixture.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MixturePart {
     /// Not negative; all weights are scaled to sum to one.
     pub weight: f64,
@@ -92,6 +93,7 @@ pub struct MixturePart {
 
 /// A density in a product.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ProductFactor {
     /// The power, not negative.
     pub exponent: f64,

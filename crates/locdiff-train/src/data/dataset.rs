@@ -58,7 +58,7 @@ impl fmt::Display for Skipped {
 /// Embeddings with places in a directory, or an object store, of Parquet shards.
 ///
 /// ```no_run
-/// use crate::{Dataset, OnBadShard, StreamOptions};
+/// use locdiff_train::{Dataset, OnBadShard, StreamOptions};
 ///
 /// let set = Dataset::open("embeddings/mp16", OnBadShard::Fail)?;
 /// for batch in set.stream(StreamOptions { batch: 512, seed: 1, ..Default::default() })?.take(1000) {

@@ -53,7 +53,8 @@ pub struct Written {
 ///
 /// ```
 /// use locdiff_sphere::LatLon;
-/// use crate::{Dataset, Layout, Numbers, OnBadShard, ShardWriter};
+/// use locdiff::encoders::EncoderRecord;
+/// use locdiff_train::{Dataset, Layout, Numbers, OnBadShard, ShardWriter};
 ///
 /// # let directory = tempfile::tempdir()?;
 /// # let directory = directory.path();

@@ -20,7 +20,7 @@ impl Split {
     /// Whether this row is for validation.
     ///
     /// ```
-    /// use crate::Split;
+    /// use locdiff_train::Split;
     ///
     /// let split = Split { share: 0.5, seed: 1 };
     /// assert!(split.holds_out("oslo"));

@@ -2,7 +2,7 @@
 //!
 //! The output is e, d coefficients. Under [`Objective::Likelihood`] the answer is the
 //! exponential density exp(e·Y − A(e)); under the others e estimates the encoding Y(place).
-//! See [`crate::Meaning`].
+//! See [`super::Meaning`].
 //!
 //! Two objectives contain integrals over the sphere. [`Quadrature::Anchors`] takes the
 //! paper's random points, new ones for each batch; [`Quadrature::Transform`] a grid whose

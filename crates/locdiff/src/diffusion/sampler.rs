@@ -194,11 +194,6 @@ impl Diffusion {
         &self.denoiser
     }
 
-    /// The network, taken out to be trained.
-    pub fn into_denoiser(self) -> Denoiser {
-        self.denoiser
-    }
-
     /// Where it computes.
     pub fn device(&self) -> &Device {
         &self.device

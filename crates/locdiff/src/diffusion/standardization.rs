@@ -7,8 +7,9 @@ use safetensors::tensor::{Dtype, TensorView, serialize};
 
 use crate::tensors::InvalidWeights;
 
-/// Numbers that vary less are not blown up.
-const LEAST_DEVIATION: f64 = 1e-6;
+/// Numbers that hardly vary in training are divided by at least this part of the mean deviation: should they vary later, they
+/// are not blown up.
+const LEAST_DEVIATION: f64 = 0.01;
 
 /// The mean and the standard deviation of each number of an embedding over the training set.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,11 +34,14 @@ impl Standardization {
             }
         }
         let mean: Vec<f64> = sums.iter().map(|sum| sum / rows as f64).collect();
-        let deviation = mean.iter().zip(&squares).map(|(mean, square)| {
-            (square / rows as f64 - mean * mean).max(0.0).sqrt().max(LEAST_DEVIATION) as f32
-        });
+        let deviations = mean.iter().zip(&squares);
+        let deviations: Vec<f64> = deviations
+            .map(|(mean, square)| (square / rows as f64 - mean * mean).max(0.0).sqrt())
+            .collect();
+        let typical = deviations.iter().sum::<f64>() / width as f64;
+        let least = if typical > 0.0 { LEAST_DEVIATION * typical } else { 1.0 };
         Standardization {
-            deviation: deviation.collect(),
+            deviation: deviations.iter().map(|deviation| deviation.max(least) as f32).collect(),
             mean: mean.iter().map(|mean| *mean as f32).collect(),
         }
     }
@@ -120,8 +124,10 @@ mod tests {
         let again = Standardization::of(&rows, 3);
         assert!(again.mean.iter().all(|mean| mean.abs() < 1e-5), "{again:?}");
         assert!(again.deviation[..2].iter().all(|d| (d - 1.0).abs() < 1e-4), "{again:?}");
-        // What never varies stays finite.
-        assert!(rows.iter().all(|number| number.is_finite()));
+        // What never varied in training is not blown up if it varies later.
+        let mut moved = [5.0, -2.0, 3.1];
+        fitted.apply(&mut moved);
+        assert!(moved[2].is_finite() && moved[2].abs() < 10.0, "{moved:?}");
         std::fs::write(&path, "x").unwrap();
         assert!(Standardization::open(&path).unwrap_err().to_string().contains("condition"));
     }

@@ -3,6 +3,9 @@
 use super::record::EncoderRecord;
 use crate::photo::{Crops, Photo, Preprocessing};
 
+/// Crops that are prepared together.
+const CROPS_TOGETHER: usize = 64;
+
 /// A frozen encoder of images.
 pub trait Embedder: Send + Sync {
     /// Which encoder this is.
@@ -24,10 +27,14 @@ pub trait Embedder: Send + Sync {
     /// The embeddings of the crops of each photograph: `[photographs, crops, width]`.
     fn embed_photos(&self, photos: &[Photo], crops: &Crops) -> Vec<f32> {
         let each = crops.count() * self.preprocessing().len();
-        let mut pixels = vec![0.0; photos.len() * each];
-        for (photo, pixels) in photos.iter().zip(pixels.chunks_exact_mut(each)) {
-            crops.prepare_into(photo, self.preprocessing(), pixels);
-        }
-        self.embed_pixels(pixels)
+        let embed = |photos: &[Photo]| {
+            let mut pixels = vec![0.0; photos.len() * each];
+            for (photo, pixels) in photos.iter().zip(pixels.chunks_exact_mut(each)) {
+                crops.prepare_into(photo, self.preprocessing(), pixels);
+            }
+            self.embed_pixels(pixels)
+        };
+        // Pixels of many crops take more memory than the photographs.
+        photos.chunks((CROPS_TOGETHER / crops.count()).max(1)).flat_map(embed).collect()
     }
 }

@@ -106,12 +106,26 @@ impl EncoderRecord {
         Err(DifferentEncoder::Embeddings { expected, found: other, cosine })
     }
 
-    /// The command that gets the encoder, if it has a name.
-    pub fn fetch_command(&self) -> Option<String> {
+    /// The command that gets the encoder, if it has a name: from the hub, or from files that somebody has.
+    pub fn command(&self) -> Option<String> {
         let name = self.name.as_ref()?;
+        if !is_on_the_hub(name) {
+            return Some(format!("locdiff model import encoder {name} DIRECTORY"));
+        }
         let revision = self.revision.as_ref().map_or(String::new(), |commit| format!("@{commit}"));
         Some(format!("locdiff model fetch {name}{revision}"))
     }
+}
+
+/// Whether the hub has an encoder of that name.
+#[cfg(feature = "hub")]
+fn is_on_the_hub(name: &str) -> bool {
+    name.parse::<super::hub::Encoder>().is_ok()
+}
+
+#[cfg(not(feature = "hub"))]
+fn is_on_the_hub(name: &str) -> bool {
+    name.contains('/')
 }
 
 impl fmt::Display for EncoderRecord {
@@ -177,5 +191,21 @@ mod tests {
         assert!(ours.check(&record("b", vec![1.0, 2.0])).is_err());
         assert!(ours.check(&record("b", Vec::new())).is_err());
         assert_eq!(ours.check(&record("a", Vec::new())), Ok(()));
+    }
+
+    #[test]
+    fn the_command_gets_it() {
+        let named = |name: &str, revision: Option<&str>| EncoderRecord {
+            name: Some(name.to_owned()),
+            revision: revision.map(str::to_owned),
+            ..EncoderRecord::of_identity("x")
+        };
+        let command = |record: EncoderRecord| record.command().unwrap();
+        assert_eq!(
+            command(named("owner/name", Some("0a1b"))),
+            "locdiff model fetch owner/name@0a1b"
+        );
+        assert_eq!(command(named("mine", None)), "locdiff model import encoder mine DIRECTORY");
+        assert_eq!(EncoderRecord::of_identity("x").command(), None);
     }
 }

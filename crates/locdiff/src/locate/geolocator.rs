@@ -5,7 +5,7 @@ use std::sync::Arc;
 use locdiff_sphere::Density;
 
 use super::estimate::Estimate;
-use super::inference::{Inference, InferenceOptions, InvalidInference};
+use super::inference::{Inference, InferenceOptions, InvalidInference, Sampler};
 use super::model::{Frame, LocationModel, ModelIdentity, NotItsKind};
 use crate::encoders::EncoderRecord;
 use crate::photo::Photo;
@@ -33,16 +33,20 @@ impl std::fmt::Debug for Geolocator {
 }
 
 impl Geolocator {
-    /// Any model, asked as it likes best.
-    pub fn from_model(model: impl LocationModel + 'static) -> Geolocator {
-        let inference = model.inference().with(&InferenceOptions::default());
-        let warnings = model.check(&inference).unwrap_or_default();
+    /// Any model, asked in its own way; refused if its own way is none.
+    pub fn from_model(model: impl LocationModel + 'static) -> Result<Geolocator, InvalidInference> {
+        let inference = model.inference();
+        let warnings = Vec::new();
         Geolocator { model: Arc::new(model), inference, warnings }
+            .with(&InferenceOptions::default())
     }
 
     /// The same model, asked in another way. That costs nothing: the model is shared.
     pub fn with(&self, options: &InferenceOptions) -> Result<Geolocator, InvalidInference> {
-        let inference = self.inference.with(options);
+        let mut inference = self.inference.with(options);
+        if inference.sampler == Sampler::Ddim && inference.steps.is_none() {
+            inference.steps = self.model.usual_steps();
+        }
         inference.check()?;
         let warnings = self.model.check(&inference)?;
         Ok(Geolocator { model: Arc::clone(&self.model), inference, warnings })
@@ -83,6 +87,16 @@ impl Geolocator {
     /// [`LocationModel::takes_embeddings_of`].
     pub fn takes_embeddings_of(&self) -> Option<(&EncoderRecord, usize)> {
         self.model.takes_embeddings_of()
+    }
+
+    /// [`LocationModel::rejects_pictures`].
+    pub fn rejects_pictures(&self) -> bool {
+        self.model.rejects_pictures()
+    }
+
+    /// How often the network is evaluated for one photograph.
+    pub fn evaluations(&self) -> usize {
+        self.model.evaluations(&self.inference)
     }
 
     /// [`LocationModel::embed`].

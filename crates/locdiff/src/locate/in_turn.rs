@@ -76,6 +76,10 @@ pub fn locate_in_turn(
         });
     let mut others = others.map(Vec::into_iter);
     let name = &first.identity().name;
+    let because = match first.rejects_pictures() {
+        true => ChosenBecause::AcceptedPicture,
+        false => ChosenBecause::First,
+    };
     let answers = answers.into_iter().map(|answer| match (answer, &mut others) {
         (Err(NotItsKind::Other(_)), Some(others)) => {
             others.next().expect("an answer for each photograph")
@@ -84,7 +88,7 @@ pub fn locate_in_turn(
             reason: format!("no suitable model: for {name}, {why}"),
             no_model: true,
         }),
-        (answer, _) => with_reason(answer, ChosenBecause::AcceptedPicture),
+        (answer, _) => with_reason(answer, because),
     });
     answers.collect()
 }

@@ -6,9 +6,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Noise levels that `ddim` visits if nobody says how many.
-pub(crate) const DDIM_STEPS: usize = 20;
-
 /// How an answer is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -64,10 +61,9 @@ impl Inference {
         let sampler = options.sampler.unwrap_or(self.sampler);
         // Steps belong to the sampler that they were chosen for.
         let own_steps = self.steps.filter(|_| sampler == self.sampler);
-        let usual_steps = (sampler == Sampler::Ddim).then_some(DDIM_STEPS);
         Inference {
             sampler,
-            steps: options.steps.or(own_steps).or(usual_steps),
+            steps: options.steps.or(own_steps),
             samples: options.samples.unwrap_or(self.samples),
             guidance: options.guidance.unwrap_or(self.guidance),
             views: options.views.unwrap_or(self.views),
@@ -88,6 +84,7 @@ impl Inference {
         };
         range("samples", self.samples as f64, 1.0, 1024.0)?;
         range("views", self.views as f64, 1.0, 256.0)?;
+        range("samples times views", self.draws() as f64, 1.0, 1024.0)?;
         range("guidance", self.guidance, 0.0, 20.0)?;
         range("kernel_km", self.kernel_km.unwrap_or(1.0), 1.0, 5000.0)?;
         match (self.sampler, self.steps) {

@@ -18,6 +18,5 @@ pub use estimate::{Candidate, Estimate, Summary};
 pub use features::features;
 pub use geolocator::Geolocator;
 pub use in_turn::{ChosenBecause, Located, NoAnswer, locate_because, locate_in_turn};
-pub(crate) use inference::DDIM_STEPS;
 pub use inference::{Decode, Inference, InferenceOptions, InvalidInference, Sampler};
 pub use model::{Frame, LocationModel, ModelIdentity, NotItsKind};

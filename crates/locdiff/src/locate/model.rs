@@ -48,6 +48,21 @@ pub trait LocationModel: Send + Sync {
         Vec::new()
     }
 
+    /// Whether it rejects pictures that are not of its kind, so that another model may be asked about them.
+    fn rejects_pictures(&self) -> bool {
+        false
+    }
+
+    /// Noise levels that `ddim` visits if nobody says how many; `None` without a diffusion.
+    fn usual_steps(&self) -> Option<usize> {
+        None
+    }
+
+    /// How often the network is evaluated for one photograph.
+    fn evaluations(&self, _inference: &Inference) -> usize {
+        1
+    }
+
     /// Whether [`LocationModel::denoising`] has anything to show.
     fn can_denoise(&self) -> bool {
         false
@@ -68,7 +83,7 @@ pub struct Frame {
 /// Which model gave an answer, and what its numbers are worth.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelIdentity {
-    /// The name by which it is opened.
+    /// What it is called: the name by which it is opened, or that of its directory.
     pub name: String,
     /// Changes with the weights and whatever else changes answers.
     pub version: String,

@@ -16,7 +16,7 @@ use crate::locate::Inference;
 use crate::tensors::{read_weights, write_weights};
 
 /// What conditions are centered and scaled by.
-const CONDITION: &str = "condition.safetensors";
+pub const CONDITION_FILE: &str = "condition.safetensors";
 
 /// What belongs to a diffusion besides its network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,8 +77,8 @@ impl Diffusion {
         let mut files = vec![WEIGHTS];
         write_weights(self.denoiser(), &directory.join(WEIGHTS), &[("format", "locdiff-model")])?;
         if let Some(standardization) = self.standardization() {
-            standardization.save(&directory.join(CONDITION))?;
-            files.push(CONDITION);
+            standardization.save(&directory.join(CONDITION_FILE))?;
+            files.push(CONDITION_FILE);
         }
         let path = directory.join(CARD);
         fs::write(&path, card).map_err(InvalidModel::file("write", path))?;
@@ -115,8 +115,8 @@ pub(super) fn read_diffusion(
     let denoiser = read_weights(config.denoiser.init(device), &path.join(WEIGHTS))?;
     let width = config.denoiser.condition_size;
     let mut diffusion = Diffusion::with_denoiser(config, denoiser, device)?;
-    let condition = path.join(CONDITION);
-    if directory.files().contains_key(CONDITION) {
+    let condition = path.join(CONDITION_FILE);
+    if directory.files().contains_key(CONDITION_FILE) {
         let standardization = Standardization::open(&condition)?;
         if standardization.width() != width {
             let found = standardization.width();

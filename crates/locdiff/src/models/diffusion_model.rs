@@ -9,18 +9,17 @@ use locdiff_sphere::{Decoder, Density, DensityRecord, Integrator, LatLon, PointM
 use rayon::prelude::*;
 
 use super::diffusion_files::{DiffusionAbout, TrainingFacts, read_diffusion};
-use super::directory::ModelDirectory;
+use super::directory::{InvalidModel, ModelDirectory, WEIGHTS};
 use super::encoder_search::find_encoder;
 use super::opening::{CannotOpen, OpenOptions};
 use super::sample_kernel::sample_kernel;
-use crate::checksum::Checksum;
+use crate::checksum::{Checksum, sha256_of_file};
 use crate::diffusion::{
     Diffusion, Meaning, Method, SampleOptions, coefficients_of, encoding_width_km,
 };
 use crate::encoders::{Embedder, EncoderRecord};
 use crate::locate::{
-    DDIM_STEPS, Frame, Inference, InvalidInference, LocationModel, ModelIdentity, NotItsKind,
-    Sampler,
+    Frame, Inference, InvalidInference, LocationModel, ModelIdentity, NotItsKind, Sampler,
 };
 use crate::photo::{Crops, Photo};
 
@@ -28,6 +27,8 @@ use crate::photo::{Crops, Photo};
 const TOGETHER: usize = 512;
 /// Photographs that are encoded together.
 const PHOTOS_TOGETHER: usize = 32;
+/// Steps of DDIM if nobody says how many.
+const DDIM_STEPS: usize = 20;
 /// Training with less than this share of rows at full noise, or without condition, supports one pass, or guidance, badly.
 const LITTLE: f64 = 0.05;
 
@@ -37,6 +38,8 @@ pub struct DiffusionModel {
     about: DiffusionAbout,
     /// None if only embeddings will be asked about.
     encoder: Option<Arc<dyn Embedder>>,
+    /// If the encoder is not the very file that it was trained with.
+    other_file: Option<String>,
     identity: ModelIdentity,
 }
 
@@ -57,6 +60,15 @@ impl DiffusionModel {
         let encoder = find_encoder(&name, &about.encoder, options)?;
         let mut version = Checksum::default();
         version.update(directory.text());
+        if directory.files().is_empty() {
+            // Version 1 has no checksums of its own.
+            let weights = directory.path().join(WEIGHTS);
+            let sum = sha256_of_file(&weights).map_err(InvalidModel::file("read", weights))?;
+            version.update(sum);
+        }
+        if let Some(encoder) = &encoder {
+            version.update(&encoder.record().identity);
+        }
         Ok(DiffusionModel::new(diffusion, about, encoder, name, version.finish_short()))
     }
 
@@ -82,7 +94,14 @@ impl DiffusionModel {
             calibrated: false,
             prior: Some("pictures are taken where those of its training set were".to_owned()),
         };
-        DiffusionModel { diffusion, about, encoder, identity }
+        let found = encoder.as_ref().map(|encoder| encoder.record().identity.clone());
+        let other_file = found.filter(|found| *found != about.encoder.identity).map(|found| {
+            format!(
+                "the encoder is another file of the same network: {found} instead of {}",
+                about.encoder.identity
+            )
+        });
+        DiffusionModel { diffusion, about, encoder, other_file, identity }
     }
 
     /// The diffusion itself.
@@ -197,8 +216,26 @@ impl LocationModel for DiffusionModel {
     }
 
     fn check(&self, inference: &Inference) -> Result<Vec<String>, InvalidInference> {
-        let mut warnings = Vec::new();
+        let mut warnings: Vec<String> = self.other_file.iter().cloned().collect();
         let levels = self.diffusion.trained_levels().count();
+        let share_at_full_noise = self.about.training.map(|facts| facts.share_at_full_noise);
+        if inference.sampler != Sampler::OnePass {
+            match share_at_full_noise {
+                Some(share) if share >= 1.0 => {
+                    return Err(InvalidInference::Untrained {
+                        option: format!("sampler {}", inference.sampler),
+                        reason: "the network was trained at the highest noise level only; take one-pass, \
+                                 or train with objective.share_at_full_noise = 0.5"
+                            .to_owned(),
+                    });
+                }
+                Some(share) if share > 1.0 - LITTLE => warnings.push(format!(
+                    "only {:.1} % of the rows in training were below the highest noise level, where sampling goes",
+                    100.0 * (1.0 - share)
+                )),
+                _ => {}
+            }
+        }
         if let (Sampler::Ddim, Some(steps)) = (inference.sampler, inference.steps)
             && steps > levels
         {
@@ -215,8 +252,8 @@ impl LocationModel for DiffusionModel {
                     self.diffusion.config().objective.in_words()
                 ));
             }
-            if let Some(TrainingFacts { share_at_full_noise, .. }) = self.about.training {
-                let share = share_at_full_noise + (1.0 - share_at_full_noise) / levels as f64;
+            if let Some(share) = share_at_full_noise {
+                let share = share + (1.0 - share) / levels as f64;
                 if share < LITTLE {
                     warnings.push(format!(
                         "only {:.1} % of the rows in training were at the highest noise level, which one pass uses: \
@@ -224,6 +261,12 @@ impl LocationModel for DiffusionModel {
                         100.0 * share
                     ));
                 }
+            }
+            if share_at_full_noise.is_none() {
+                warnings.push(
+                    "nobody knows how often the network was trained at the highest noise level, which one pass uses"
+                        .to_owned(),
+                );
             }
         } else if inference.draws() == 1 {
             warnings.push("one sample: radii and regions are those of the kernel".to_owned());
@@ -313,6 +356,17 @@ impl LocationModel for DiffusionModel {
     }
 
     fn can_denoise(&self) -> bool {
-        self.meaning() != Meaning::ModeOnly && self.encoder.is_some()
+        let is_sampled = |facts: TrainingFacts| facts.share_at_full_noise < 1.0;
+        self.meaning() != Meaning::ModeOnly
+            && self.encoder.is_some()
+            && self.about.training.is_none_or(is_sampled)
+    }
+
+    fn usual_steps(&self) -> Option<usize> {
+        Some(DDIM_STEPS.min(self.diffusion.trained_levels().count()))
+    }
+
+    fn evaluations(&self, inference: &Inference) -> usize {
+        inference.draws() * self.diffusion.levels(self.method(inference)).len()
     }
 }

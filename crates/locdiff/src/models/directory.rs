@@ -18,6 +18,8 @@ pub(super) const FORMAT_1: &str = "locdiff-diffusion";
 pub(super) const CONFIG: &str = "config.json";
 pub(super) const WEIGHTS: &str = "model.safetensors";
 pub(super) const CARD: &str = "README.md";
+/// What a model must give, beside its weights.
+pub(super) const SELF_TEST: &str = "self-test.json";
 /// GeoCLIP's own releases have no kind.
 const GEOCLIP: &str = "geoclip-geolocation";
 
@@ -215,22 +217,51 @@ impl ModelDirectory {
         Err(InvalidModel::Kind { path: self.path.clone(), found: self.kind, expected })
     }
 
-    /// The files that `config.json` names, with their SHA-256. Versions before 2 name none.
+    /// The files that the directory has checksums of, with their SHA-256: in `config.json`, or, of GeoCLIP, in what
+    /// its self-test has stored. Versions before 2 have none.
     pub fn files(&self) -> BTreeMap<String, String> {
-        serde_json::from_value(self.config["files"].clone()).unwrap_or_default()
+        self.checksums().unwrap_or_default()
     }
 
-    /// Reads every file that `config.json` names, and compares it with its checksum.
+    fn checksums(&self) -> Result<BTreeMap<String, String>, String> {
+        let files = match self.kind {
+            ModelKind::Geoclip => {
+                let stored = fs::read_to_string(self.path.join(SELF_TEST)).ok();
+                let stored: Value =
+                    stored.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+                stored["files"].clone()
+            }
+            _ => self.config["files"].clone(),
+        };
+        if files.is_null() {
+            return Ok(BTreeMap::new());
+        }
+        let files: BTreeMap<String, String> = serde_json::from_value(files)
+            .map_err(|error| format!("`files` is damaged: {error}"))?;
+        let is_plain = |name: &str| Path::new(name).file_name().is_some_and(|plain| plain == name);
+        match files.keys().find(|name| !is_plain(name)) {
+            Some(name) => Err(format!("`files` names `{name}`, which is not in the directory")),
+            None => Ok(files),
+        }
+    }
+
+    /// Reads every file that there is a checksum of, and compares.
     pub fn verify(&self) -> Vec<CheckedFile> {
+        let files = match self.checksums() {
+            Ok(files) => files,
+            Err(problem) => {
+                return vec![CheckedFile { name: CONFIG.to_owned(), problem: Some(problem) }];
+            }
+        };
         let check = |(name, expected): (String, String)| {
             let problem = match sha256_of_file(&self.path.join(&name)) {
                 Ok(found) if found == expected => None,
-                Ok(found) => Some(format!("has SHA-256 {found}, {CONFIG} says {expected}")),
+                Ok(found) => Some(format!("has SHA-256 {found}, {expected} was stored")),
                 Err(error) => Some(error.to_string()),
             };
             CheckedFile { name, problem }
         };
-        self.files().into_iter().map(check).collect()
+        files.into_iter().map(check).collect()
     }
 
     /// Bytes of all its files.

@@ -39,7 +39,7 @@ pub(super) fn find_encoder(
 ) -> Result<Option<Arc<dyn Embedder>>, CannotOpen> {
     let checked = |encoder: Arc<dyn Embedder>| match record.check(encoder.record()) {
         Ok(()) => Ok(Some(encoder)),
-        Err(source) => Err(CannotOpen::OtherEncoder { model: model.to_owned(), source }),
+        Err(error) => Err(CannotOpen::OtherEncoder { model: model.to_owned(), error }),
     };
     match &options.encoder {
         EncoderSource::NotNeeded => return Ok(None),
@@ -83,7 +83,7 @@ pub(super) fn find_encoder(
     match found {
         Some(encoder) => checked(encoder),
         None => {
-            let command = record.fetch_command().unwrap_or_default();
+            let command = record.command().unwrap_or_default();
             Err(missing(format!(
                 "Get it with `{command}`, or give its directory with --encoder PATH"
             )))

@@ -12,13 +12,15 @@ mod registry;
 mod sample_kernel;
 mod self_test;
 
-pub use diffusion_files::{DiffusionAbout, TrainingFacts};
+pub use diffusion_files::{CONDITION_FILE, DiffusionAbout, TrainingFacts};
 pub use diffusion_model::DiffusionModel;
 pub use directory::{CheckedFile, InvalidModel, ModelDirectory, ModelKind};
 pub use encoder_search::open_encoder;
 pub use home::{ModelHome, NoHome};
 pub use opening::{CannotOpen, EncoderSource, MissingPart, OpenOptions};
-pub use registry::{BUILT_IN, FOR_THE_GROUND, installed_models, model_directories};
+pub use registry::{
+    BUILT_IN, FOR_THE_GROUND, installed_models, model_directories, model_directory,
+};
 pub use self_test::{
     SelfTest, SelfTestFailed, record_published_geoclip, test_earth_view, test_encoder, test_geoclip,
 };

@@ -8,6 +8,7 @@ use super::directory::InvalidModel;
 use super::geoclip::GeoClipError;
 use super::home::{ModelHome, NoHome};
 use crate::encoders::{DifferentEncoder, InvalidEncoder};
+use crate::locate::InvalidInference;
 use crate::tensors::{UnknownDevice, device_by_name};
 
 /// How a model is opened.
@@ -45,6 +46,14 @@ impl OpenOptions {
         self.home.clone().map_or_else(ModelHome::from_env, Ok)
     }
 
+    /// Refuses an encoder for models that have their own.
+    pub(super) fn expect_no_encoder(&self, model: &str) -> Result<(), CannotOpen> {
+        match &self.encoder {
+            EncoderSource::Path(_) => Err(CannotOpen::OwnEncoder(model.to_owned())),
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn device(&self) -> Result<Device, UnknownDevice> {
         device_by_name(&self.device)
     }
@@ -70,18 +79,18 @@ pub enum CannotOpen {
         remedy: String,
     },
     /// The encoder that was given is another one.
-    #[error("model `{model}`: {source}")]
+    #[error("model `{model}`: {error}")]
     OtherEncoder {
         /// The model's name.
         model: String,
         /// Both encoders.
-        source: DifferentEncoder,
+        error: DifferentEncoder,
     },
     /// Nobody knows which encoder made the embeddings that it was trained on.
     #[error(
         "model `{model}` was trained on embeddings of an encoder that is known only as `{encoder}`: it can be \
          evaluated on embeddings (`locdiff evaluate --model … --data EMBEDDINGS`), but not be asked about \
-         photographs. Embed the images again with `locdiff embed`, which names the encoder completely, and train on that"
+         photographs, unless you have that encoder and give it with --encoder PATH. Embed the images again with `locdiff embed`, which names the encoder completely, and train on that"
     )]
     UnknownEncoder {
         /// The model's name.
@@ -89,6 +98,17 @@ pub enum CannotOpen {
         /// What is known.
         encoder: String,
     },
+    /// Two models can't be told apart.
+    #[error("two models are named `{0}`: rename the directory of one of them")]
+    SameName(String),
+    /// It has its own encoder, and was given another.
+    #[error(
+        "model `{0}` has its own encoder: leave --encoder out, or name the model that the encoder is for with --model"
+    )]
+    OwnEncoder(String),
+    /// Its own way to answer is none.
+    #[error("the model's own inference: {0}")]
+    Inference(#[from] InvalidInference),
     /// This program can't compute there.
     #[error(transparent)]
     Device(#[from] UnknownDevice),

@@ -32,42 +32,44 @@ impl Geolocator {
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<Geolocator, CannotOpen> {
         if name == BUILT_IN {
-            return Ok(Geolocator::from_model(EarthView::built_in(&options.device()?)));
+            options.expect_no_encoder(name)?;
+            return Ok(Geolocator::from_model(EarthView::built_in(&options.device()?))?);
         }
         if name == FOR_THE_GROUND || name == OVER_A_GRID {
             let directory = options.home()?.model(FOR_THE_GROUND);
             let even = name == OVER_A_GRID;
             let model = GeoClipLocator::open(&directory, even, options, progress)?;
-            return Ok(Geolocator::from_model(model));
+            return Ok(Geolocator::from_model(model)?);
         }
-        let path =
-            directory_of(name, options).ok_or_else(|| CannotOpen::Unknown(name.to_owned()))?;
+        let path = model_directory(name, options.home().ok().as_ref())
+            .ok_or_else(|| CannotOpen::Unknown(name.to_owned()))?;
         let directory = ModelDirectory::read(&path)?;
         Ok(match directory.kind() {
             ModelKind::Diffusion => {
                 Geolocator::from_model(DiffusionModel::open(&directory, options)?)
             }
             ModelKind::EarthView => {
+                options.expect_no_encoder(name)?;
                 Geolocator::from_model(EarthView::open(&directory, &options.device()?)?)
             }
             ModelKind::Geoclip => {
                 let model = GeoClipLocator::open(&path, false, options, progress)?;
                 Geolocator::from_model(model)
             }
-        })
+        }?)
     }
 }
 
 /// The directory that a text names: a path, or a name in the home of models.
-fn directory_of(name: &str, options: &OpenOptions) -> Option<PathBuf> {
+pub fn model_directory(name: &str, home: Option<&ModelHome>) -> Option<PathBuf> {
     let path = Path::new(name);
     if path.is_dir() {
         return Some(path.to_owned());
     }
     // Where models live nobody may climb out of.
     let is_name = path.components().count() == 1 && !name.starts_with('.');
-    let installed = options.home().ok()?.model(name);
-    (is_name && installed.is_dir()).then_some(installed)
+    let name = if name == OVER_A_GRID { FOR_THE_GROUND } else { name };
+    home.map(|home| home.model(name)).filter(|directory| is_name && directory.is_dir())
 }
 
 /// Models that are complete on this machine, the one to ask first at the front.

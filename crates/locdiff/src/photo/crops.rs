@@ -37,9 +37,6 @@ pub enum Crops {
 }
 
 impl Crops {
-    /// The paper's views.
-    pub const PAPER: Crops = Crops::Random { count: 16, seed: 0 };
-
     /// Crops of 224 pixels out of 256.
     pub const TEN_CROP: Crops = Crops::TenCrop { shortest_side: 256 };
 

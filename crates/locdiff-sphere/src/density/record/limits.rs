@@ -39,13 +39,14 @@ impl Default for RecordLimits {
         RecordLimits {
             max_degree: 127,
             largest_coefficient: 1e4,
-            max_coefficients: 4 * coefficient_count(127),
+            // As many as 32 views of a network of degree 47 give.
+            max_coefficients: 32 * coefficient_count(47),
             smallest_kernel_km: 1.0,
             largest_kernel_km: 5000.0,
             max_points: 100_000,
             max_point_km: 2e7,
             max_cells: 50_000,
-            max_parts: 64,
+            max_parts: 32,
             max_depth: 4,
             largest_exponent: 100.0,
         }
@@ -174,7 +175,8 @@ impl RecordLimits {
         if depth > self.max_depth {
             return Err(InvalidRecord::Depth { limit: self.max_depth });
         }
-        totals.parts += 1;
+        // The whole is no part.
+        totals.parts += usize::from(depth > 0);
         at_most("parts", totals.parts, self.max_parts)?;
         match record {
             DensityRecord::Exponential { max_degree, coefficients }

@@ -342,6 +342,10 @@ impl LocationModel for EarthView {
         &self.identity
     }
 
+    fn rejects_pictures(&self) -> bool {
+        true
+    }
+
     fn check(&self, inference: &Inference) -> Result<Vec<String>, InvalidInference> {
         inference.expect_one_pass(&self.identity.name, &[1])?;
         Ok(Vec::new())

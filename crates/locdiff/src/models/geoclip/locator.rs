@@ -16,7 +16,7 @@ use super::parts::GeoClip;
 use crate::checksum::Checksum;
 use crate::encoders::{Embedder, ImageEncoder};
 use crate::locate::{Inference, InvalidInference, LocationModel, ModelIdentity, NotItsKind};
-use crate::models::{CannotOpen, MissingPart, ModelHome, OpenOptions};
+use crate::models::{CannotOpen, EncoderSource, MissingPart, ModelHome, OpenOptions};
 use crate::photo::{Crops, Photo};
 
 /// The image encoder that GeoCLIP stands on, by its name here.
@@ -51,14 +51,17 @@ impl GeoClipLocator {
     ) -> Result<GeoClipLocator, CannotOpen> {
         let home = options.home()?;
         if let Some(MissingPart { part, looked_in, remedy }) =
-            GeoClipLocator::missing(directory, &home)
+            GeoClipLocator::missing_with(directory, &home, &options.encoder)
         {
             let missing = format!("{part} is not in {}", looked_in.display());
             return Err(CannotOpen::Missing { model: "geoclip".to_owned(), missing, remedy });
         }
         let device = &options.device()?;
         let geoclip = GeoClip::open(directory, device)?;
-        let backbone = home.encoder(BACKBONE).unwrap_or_else(|| home.model(BACKBONE));
+        let backbone = match &options.encoder {
+            EncoderSource::Path(path) => path.clone(),
+            _ => home.encoder(BACKBONE).unwrap_or_else(|| home.model(BACKBONE)),
+        };
         let encoder = ImageEncoder::open(&backbone, device)?;
         let (found, expected) = (encoder.width(), geoclip.image_head.feature_width());
         if found != expected {
@@ -120,6 +123,14 @@ impl GeoClipLocator {
 
     /// The first part that isn't on this machine.
     pub fn missing(directory: &Path, home: &ModelHome) -> Option<MissingPart> {
+        GeoClipLocator::missing_with(directory, home, &EncoderSource::Installed)
+    }
+
+    fn missing_with(
+        directory: &Path,
+        home: &ModelHome,
+        encoder: &EncoderSource,
+    ) -> Option<MissingPart> {
         if !directory.join("config.json").is_file() {
             return Some(MissingPart {
                 part: "GeoCLIP's head, location encoder and gallery".to_owned(),
@@ -129,7 +140,7 @@ impl GeoClipLocator {
                     .to_owned(),
             });
         }
-        if home.encoder(BACKBONE).is_none() {
+        if !matches!(encoder, EncoderSource::Path(_)) && home.encoder(BACKBONE).is_none() {
             return Some(MissingPart {
                 part: "CLIP ViT-L/14, which looks at the pictures,".to_owned(),
                 looked_in: home.model(BACKBONE),
