@@ -6,7 +6,6 @@ mod basis;
 mod decoding;
 mod transforms;
 
-use std::f64::consts::PI;
 
 use locdiff_sphere::{Coefficients, LatLon};
 use proptest::prelude::*;
