@@ -15,8 +15,11 @@ def percent(scores, key):
     return round(100 * scores[key]["value"], 1)
 
 
-def row(label, name):
+def row(label, name, run=None):
     report = read(name)
+    if run:
+        training = json.loads((work / "runs" / run / "model/config.json").read_text())["training"]
+        label += f"; {training['steps']:,} steps of {training['batch']}"
     scores, densities = report["scores"], report.get("density_scores", {})
     within = [percent(scores, f"accuracy_{km}_km") for km in (25, 200, 750, 2500)]
     value = lambda key: densities[key]["value"] if key in densities else None
@@ -32,12 +35,12 @@ if mode == "--quick":
     print()
     print(json.dumps({"n": n, "example_within_750": within, "predict_equals_serve": difference}))
     sys.exit()
-n, likelihood = row("configs/likelihood-l23.toml, one pass (its default)", "likelihood")
+n, likelihood = row("configs/likelihood-l23.toml, one pass (its default)", "likelihood", "likelihood")
 row("the same, place of best expected GeoScore", "likelihood-geoscore")
 row("the same, DDIM 20 × 16 samples", "likelihood-ddim")
-_, published = row("configs/paper-l23.toml, DDPM 200 × 16 (its default)", "published")
+_, published = row("configs/paper-l23.toml, DDPM 200 × 16 (its default)", "published", "published")
 row("the same, one pass", "published-one-pass")
-_, example = row("the small example, one pass", "example")
+_, example = row("the small example, one pass", "example", "example")
 _, vit = row("DINOv2-S, 300 views, a minute: embeddings", "vit")
 _, photographs = row("the same from photographs", "vit-photographs")
 neighbor = read("neighbor")
