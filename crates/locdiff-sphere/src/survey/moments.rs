@@ -45,7 +45,7 @@ impl Survey<'_> {
     }
 
     /// The place p whose encoding's own density is nearest to this one in the sense of KL(q ‖ q_Y(p)): the normalizer of
-    /// an encoding is the same everywhere, so that is where E[Y]·Y(p) is highest.
+    /// an encoding is the same everywhere, so that is where E(Y)·Y(p) is highest.
     pub fn nearest_encoding(&self, max_degree: usize) -> LatLon {
         Decoder::new(max_degree).mode(&self.mean_encoding(max_degree)).place
     }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// Every n-th image: several machines can share the work, and the directory it goes into.
 ///
 /// ```
-/// # use crate::Share;
+/// # use locdiff_train::Share;
 /// let share: Share = "2/8".parse()?;
 /// assert_eq!(share.to_string(), "2/8");
 /// # Ok::<(), locdiff_train::InvalidShare>(())
