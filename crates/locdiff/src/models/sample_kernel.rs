@@ -15,8 +15,8 @@ pub(super) fn sample_kernel(places: &[LatLon], width_km: Option<f64>, least_km: 
     if let Some(width_km) = width_km {
         return kernel(width_km);
     }
-    // Of the lowest degrees an encoding is as wide as a continent.
-    let least_km = least_km.min(WIDEST_KM);
+    // A tenth of a kilometre is enough; of the lowest degrees an encoding is as wide as a continent.
+    let least_km = ((least_km * 10.0).ceil() / 10.0).min(WIDEST_KM);
     if places.len() < 2 {
         return kernel(least_km);
     }
