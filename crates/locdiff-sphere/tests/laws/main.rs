@@ -6,7 +6,6 @@ mod basis;
 mod decoding;
 mod transforms;
 
-
 use locdiff_sphere::{Coefficients, LatLon};
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
