@@ -12,7 +12,7 @@
 //! distance s from a peak lies at most a·(max F − min F) below it, a = (L·s)²/4. Maximum
 //! and minimum are themselves at most that far from the grid's extremes. That much is a
 //! bound; that the node nearest to a peak lies on a crest holds for parabolas, and beyond
-//! them is tested, not proven (`tests/laws/decoding.rs`).
+//! them is tested, not proven (`tests/all/laws/decoding.rs`).
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

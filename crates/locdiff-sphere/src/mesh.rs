@@ -12,7 +12,7 @@
 //!   well a cell is resolved is read off the decay of the Legendre coefficients of
 //!   exp g·sin θ along both axes.
 //!
-//! That nothing hides is a matter of tests, not of proof: `tests/integral.rs` and
+//! That nothing hides is a matter of tests, not of proof: `tests/all/integral.rs` and
 //! `experiments/density-conformance` compare with independent integrals.
 
 mod builder;

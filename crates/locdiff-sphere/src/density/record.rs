@@ -1,7 +1,7 @@
 //! Densities as they are stored and sent: one form for the program's JSON, for HTTP and for the page.
 //!
 //! Described for readers of other languages in `docs/density-record.md`. A record gives the log-density of what it was
-//! made from to 1e-4 nats wherever that is not next to zero (`tests/record.rs`): coefficients are f32 numbers, as
+//! made from to 1e-4 nats wherever that is not next to zero (`tests/all/record.rs`): coefficients are f32 numbers, as
 //! networks give them, masses and weights have nine digits, and places are right to a centimetre.
 
 mod limits;

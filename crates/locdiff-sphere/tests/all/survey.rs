@@ -1,7 +1,5 @@
 //! Regions, modes, samples and decisions against independent computations.
 
-#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
-
 use std::f64::consts::PI;
 
 use locdiff_sphere::{

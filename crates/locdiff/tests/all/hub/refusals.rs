@@ -4,8 +4,8 @@ use std::error::Error;
 
 use locdiff::encoders::hub::{Hub, HubError};
 
-use crate::server::{Behaviour, Fault};
-use crate::{Setup, assert_whole, model};
+use crate::hub::server::{Behaviour, Fault};
+use crate::hub::{Setup, assert_whole, model};
 
 fn gated(status: u16, code: &'static str, message: &'static str) -> HubError {
     let behaviour = Behaviour { gate: Some(("secret", status, code, message)), ..model() };

@@ -1,7 +1,5 @@
 //! The paper's decoders against their own definitions, by brute force.
 
-#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
-
 use locdiff_sphere::{
     AnchorDecoder, Anchors, Basis, Coefficients, Decoder, Grid, LatLon, Transform,
 };

@@ -1,8 +1,5 @@
 //! Fetching against a hub of our own, on this machine: nothing here uses the network.
 
-#![cfg(feature = "hub")]
-#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
-
 mod fetching;
 mod interruptions;
 mod refusals;

@@ -5,8 +5,8 @@ use std::sync::Barrier;
 
 use locdiff::encoders::hub::{Encoder, Hub, HubError};
 
-use crate::server::{COMMIT, Fault, Request};
-use crate::{Setup, WEIGHTS, assert_whole, encoder, model, sha256, weights};
+use crate::hub::server::{COMMIT, Fault, Request};
+use crate::hub::{Setup, WEIGHTS, assert_whole, encoder, model, sha256, weights};
 
 #[test]
 fn a_model_is_fetched_into_the_layout_of_the_hub() {

@@ -1,8 +1,6 @@
 //! Areas: circles by distance, boxes across the antimeridian, polygons against closed forms,
 //! Monte Carlo and a naive reference, GeoJSON there and back.
 
-#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
-
 use std::f64::consts::{PI, TAU};
 
 use locdiff_sphere::{Area, EARTH_RADIUS_KM, InvalidArea, LatLon, MultiPolygon, uniform_place};

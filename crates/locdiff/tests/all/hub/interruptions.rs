@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use locdiff::encoders::hub::{Hub, HubError};
 
-use crate::server::Fault;
-use crate::{Setup, WEIGHTS, assert_whole, encoder, model, settings, sha256, weights};
+use crate::hub::server::Fault;
+use crate::hub::{Setup, WEIGHTS, assert_whole, encoder, model, settings, sha256, weights};
 
 fn setup(faults: &[Fault]) -> Setup {
     let mut behaviour = model();
@@ -78,7 +78,7 @@ fn continuing_survives_an_error_at_first() {
 fn a_killed_process_leaves_what_it_has() {
     let setup = setup(&[Fault::Stall(150_000)]);
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "interruptions::a_process_to_kill"])
+        .args(["--ignored", "--exact", "hub::interruptions::a_process_to_kill"])
         .env("LOCDIFF_TEST_CACHE", setup.cache.path())
         .env("LOCDIFF_TEST_ENDPOINT", setup.server.endpoint())
         .stdout(Stdio::null())

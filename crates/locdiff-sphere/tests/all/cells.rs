@@ -1,7 +1,5 @@
 //! Piecewise constant densities against sums over their cells, which are exact.
 
-#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
-
 use std::collections::HashMap;
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 

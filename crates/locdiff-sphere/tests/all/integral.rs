@@ -1,7 +1,5 @@
 //! The log-normaliser against independent integrals.
 
-#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
-
 use std::f64::consts::PI;
 
 use locdiff_sphere::{Basis, Coefficients, Grid, Integrator, LatLon, Transform, uniform_place};

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use crate::{any_place, noise};
+use crate::laws::{any_place, noise};
 
 fn norm_error(max_degree: usize, place: LatLon) -> f64 {
     let harmonics = Basis::new(max_degree).encode(place);

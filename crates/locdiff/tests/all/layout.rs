@@ -1,8 +1,6 @@
 //! The architecture that the folders show: files don't import each other in circles, and the contract
 //! imports none of the models that fulfil it.
 
-#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;

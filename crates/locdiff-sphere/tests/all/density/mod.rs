@@ -1,7 +1,5 @@
 //! Laws of densities, and comparisons with plain sums over fine grids.
 
-#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
-
 mod restrictions;
 
 use std::f64::consts::PI;

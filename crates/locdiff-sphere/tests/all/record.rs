@@ -1,7 +1,5 @@
 //! Densities that were written and read again, and records that are refused.
 
-#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
-
 use locdiff_sphere::{
     Area, Coefficients, CubeCell, Density, DensityRecord, InvalidRecord, Kernel, LatLon,
     PointMasses, RecordLimits, coefficient_count, uniform_place,
@@ -165,7 +163,7 @@ fn all_other_kinds_come_back() {
 /// The examples of `docs/density-record.md`.
 #[test]
 fn records_look_as_they_are_described() {
-    let document = include_str!("../../../docs/density-record.md");
+    let document = include_str!("../../../../docs/density-record.md");
     let mut kinds = Vec::new();
     for block in document.split("```json\n").skip(1) {
         let text = block.split("```").next().unwrap();
@@ -184,7 +182,7 @@ fn records_look_as_they_are_described() {
 /// Numbers that numpy and scipy give for the words of `docs/density-record.md`.
 #[test]
 fn records_mean_what_the_document_says() {
-    let parity = include_str!("../../../parity/density-record/records.json");
+    let parity = include_str!("../../../../parity/density-record/records.json");
     let parity: Value = serde_json::from_str(parity).unwrap();
     let list = |value: &Value| value.as_array().unwrap().clone();
     let places: Vec<LatLon> = list(&parity["latitudes"])

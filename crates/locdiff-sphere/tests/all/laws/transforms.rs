@@ -5,7 +5,7 @@ use std::f64::consts::PI;
 use locdiff_sphere::{Anchors, Basis, Coefficients, Grid, Transform};
 use proptest::prelude::*;
 
-use crate::noise;
+use crate::laws::noise;
 
 #[test]
 fn odd_longitudes_and_batches_of_five_are_no_exception() {

@@ -1,7 +1,5 @@
 //! The model inside the program.
 
-#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
-
 use burn::tensor::Device;
 use locdiff::models::earth_view::EarthView;
 use locdiff::models::{SelfTest, test_earth_view};

@@ -1,8 +1,6 @@
 //! Scores of predictions: agreement with numbers made by `parity/scores/generate.py` with
 //! geographiclib, scikit-learn, numpy and scipy, and laws.
 
-#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
-
 use std::f64::consts::PI;
 
 use locdiff_sphere::{

@@ -1,7 +1,5 @@
 //! Laws that hold whatever the numbers: norms, rotations, round trips.
 
-#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
-
 mod basis;
 mod decoding;
 mod transforms;

@@ -1,7 +1,5 @@
 //! Vision Transformers against Python `transformers`, layer by layer: see parity/vision.
 
-#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

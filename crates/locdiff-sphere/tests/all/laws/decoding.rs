@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::noise;
+use crate::laws::noise;
 
 #[test]
 fn round_trip_is_under_a_metre_at_every_degree() {

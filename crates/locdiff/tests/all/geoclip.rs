@@ -1,8 +1,6 @@
 //! GeoCLIP's published weights against PyTorch: numbers made by `parity/geoclip/generate.py`. The
 //! weights aren't in the repository: without the wheel, these tests pass and say so.
 
-#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
-
 use std::path::PathBuf;
 
 use burn::tensor::{Device, Tensor, TensorData};

@@ -1,8 +1,6 @@
 //! Agreement with independent packages: numbers made by `parity/sphere/generate.py` with
 //! scipy, ducc0 and mpmath. Errors of harmonics are relative to √((2l+1)/4π).
 
-#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
-
 use std::f64::consts::PI;
 
 use locdiff_sphere::{Basis, Coefficients, Grid, LatLon, Transform};

@@ -1,7 +1,5 @@
 //! Laws of the diffusion that need no training, and agreement with the f64 mathematics.
 
-#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
-
 use std::f64::consts::PI;
 
 use burn::module::{Module, ModuleMapper, Param};

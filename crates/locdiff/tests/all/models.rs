@@ -1,7 +1,5 @@
 //! Models on disk: what is written answers, wherever it is; what does not fit is named.
 
-#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

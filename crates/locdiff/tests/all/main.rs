@@ -1,0 +1,12 @@
+//! What models, encoders and the diffusion promise. One program, because each that is linked costs as much as all of its tests.
+
+#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
+
+mod diffusion;
+mod earth_view;
+mod geoclip;
+#[cfg(feature = "hub")]
+mod hub;
+mod layout;
+mod models;
+mod vision_transformer;
