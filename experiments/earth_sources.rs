@@ -55,7 +55,9 @@ impl Folders {
             "three-globe" => (globe("earth-blue-marble.jpg"), Light::Day),
             "three-globe-night" => (globe("earth-night.jpg"), Light::Night),
             "january" => (month("01"), Light::Day),
+            "march" => (month("03"), Light::Day),
             "may" => (month("05"), Light::Day),
+            "july" => (month("07"), Light::Day),
             other => bail!("there is no source named {other}"),
         };
         Imagery::open(&source, light, mask, &self.cache, None)

@@ -1,15 +1,18 @@
 //! The model earth-view: training, packing and evaluation. See `run` and the model card.
 
+mod aligned_train;
 mod astronaut;
 mod embeddings;
 mod outcomes;
 mod pack;
+mod pairs;
 mod pictures;
 mod predictions;
 mod real;
 mod recogniser;
 mod report;
 mod retrieval;
+//mod search;
 mod sets;
 mod sheet;
 mod train;
@@ -23,7 +26,11 @@ use mimalloc::MiMalloc;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-const USAGE: &str = "earth-view train DIRECTORY STEPS DECAY_STEPS [MINUTES]
+const USAGE: &str = "earth-view align DIRECTORY STEPS [THREADS]
+earth-view pack-aligned DIRECTORY WEIGHTS
+earth-view gallery WEIGHTS FILE FROM_KM TO_KM
+earth-view search WEIGHTS GALLERY RESULTS [SET VIEWS]
+earth-view train DIRECTORY STEPS DECAY_STEPS [MINUTES]
 earth-view sheet PICTURE
 earth-view examples FOLDER
 earth-view report
@@ -54,6 +61,11 @@ fn main() -> Result<()> {
             let minutes = number(4).ok().map(|minutes| Duration::from_secs(60 * minutes));
             train::train(&recipe, Path::new(text(1)?), minutes)
         }
+        "align" => {
+            let threads = number(3).unwrap_or(2) as usize;
+            aligned_train::train(Path::new(text(1)?), number(2)?, threads)
+        }
+        "pack-aligned" => aligned_train::pack(Path::new(text(1)?), Path::new(text(2)?)),
         "report" => report::report(Path::new(FOLDER)),
         "real" => {
             let figures = serde_json::Value::Object(real::report()?);

@@ -21,6 +21,7 @@ mod land_mask;
 mod mercator;
 mod night;
 mod noise;
+mod patch;
 mod places;
 mod pyramid;
 mod random;

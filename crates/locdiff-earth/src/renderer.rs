@@ -86,6 +86,11 @@ impl Renderer {
         Self { mask, places, day, night, style: Style::training(), framing: Framing::default() }
     }
 
+    /// The pictures by day.
+    pub fn day(&self) -> &[Imagery] {
+        &self.day
+    }
+
     /// Views 0 to `count` of a seed, in parallel. The same seed gives the same bytes.
     pub fn render_batch(&self, seed: u64, count: usize, size_px: usize) -> Vec<View> {
         self.render_range(seed, 0..count as u64, size_px)

@@ -60,21 +60,44 @@ impl ViewEncoderConfig {
             "{} pixels can't be halved so often",
             self.side
         );
-        let stages = (0..self.widths.len()).map(|k| {
-            let width = self.widths[k];
-            let inputs = if k == 0 { STEM * STEM * 3 } else { 4 * self.widths[k - 1] };
-            Stage {
-                merge: matrix(inputs, width, 1.0, device),
-                blocks: (0..self.blocks[k]).map(|_| Block::init(width, device)).collect(),
-            }
-        });
         let last = (self.side / last_token).pow(2) * last_width;
         ViewEncoder {
-            stages: stages.collect(),
+            stages: stages(&self.widths, &self.blocks, device),
             out: matrix(last, self.embedding, 1.0, device),
             side: self.side,
         }
     }
+}
+
+/// Stages of these widths, with so many blocks each.
+pub(super) fn stages(widths: &[usize], blocks: &[usize], device: &Device) -> Vec<Stage> {
+    let stage = |k: usize| {
+        let width = widths[k];
+        let inputs = if k == 0 { STEM * STEM * 3 } else { 4 * widths[k - 1] };
+        Stage {
+            merge: matrix(inputs, width, 1.0, device),
+            blocks: (0..blocks[k]).map(|_| Block::init(width, device)).collect(),
+        }
+    };
+    (0..widths.len()).map(stage).collect()
+}
+
+/// What stages make of pictures `[pictures · side², 3]`: tokens of the last width, normalised.
+pub(super) fn tokens_of(stages: &[Stage], mut x: Tensor<2>, mut side: usize) -> Tensor<2> {
+    for (k, stage) in stages.iter().enumerate() {
+        let window = if k == 0 {
+            let padding = (STEM - STEM_STRIDE) / 2;
+            Window { side, kernel: STEM, stride: STEM_STRIDE, padding }
+        } else {
+            Window { side, kernel: 2, stride: 2, padding: 0 }
+        };
+        x = convolve(x, stage.merge.val(), window);
+        side = window.places();
+        for block in &stage.blocks {
+            x = block.forward(x, side);
+        }
+    }
+    normalise(x)
 }
 
 /// Uniform weights for outputs of standard deviation `gain`.
@@ -97,7 +120,7 @@ pub struct ViewEncoder {
 }
 
 #[derive(Module, Debug)]
-struct Stage {
+pub(super) struct Stage {
     merge: Param<Tensor<2>>,
     blocks: Vec<Block>,
 }
@@ -149,24 +172,10 @@ impl ViewEncoder {
         let numbers: Vec<f32> = pixels.iter().map(|byte| f32::from(*byte) / 64.0 - 1.5).collect();
         let tokens = numbers.len() / 3;
         let data = burn::tensor::TensorData::new(numbers, [tokens, 3]);
-        let mut x = Tensor::<2>::from_data(data, &device);
-        let mut side = self.side;
-        for (k, stage) in self.stages.iter().enumerate() {
-            let window = if k == 0 {
-                let padding = (STEM - STEM_STRIDE) / 2;
-                Window { side, kernel: STEM, stride: STEM_STRIDE, padding }
-            } else {
-                Window { side, kernel: 2, stride: 2, padding: 0 }
-            };
-            x = convolve(x, stage.merge.val(), window);
-            side = window.places();
-            for block in &stage.blocks {
-                x = block.forward(x, side);
-            }
-        }
+        let x = tokens_of(&self.stages, Tensor::from_data(data, &device), self.side);
         let pictures = pixels.len() / picture;
         let [tokens, width] = x.dims();
-        let flat = normalise(x).reshape([pictures, tokens / pictures * width]);
+        let flat = x.reshape([pictures, tokens / pictures * width]);
         normalise(flat.matmul(self.out.val()))
     }
 }

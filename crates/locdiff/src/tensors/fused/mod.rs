@@ -30,6 +30,7 @@ use frozen::FrozenOperations;
 use normalisation::Normalisation;
 use operations::FusedOperations;
 pub use operations::slice_of;
+pub(crate) use product::{Matrix, multiply};
 
 /// Whether tensors of a device live in the memory of Burn's CPU backend.
 pub fn is_cpu(device: &Device) -> bool {

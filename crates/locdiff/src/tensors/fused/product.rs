@@ -4,7 +4,7 @@ use gemm::Parallelism;
 
 /// A matrix in a slice.
 #[derive(Clone, Copy)]
-pub(super) struct Matrix<'a> {
+pub(crate) struct Matrix<'a> {
     numbers: &'a [f32],
     rows: usize,
     columns: usize,
@@ -14,27 +14,38 @@ pub(super) struct Matrix<'a> {
 
 impl<'a> Matrix<'a> {
     /// Row by row.
-    pub(super) fn by_rows(numbers: &'a [f32], columns: usize) -> Matrix<'a> {
+    pub(crate) fn by_rows(numbers: &'a [f32], columns: usize) -> Matrix<'a> {
         let rows = numbers.len() / columns;
         assert_eq!(rows * columns, numbers.len(), "rows are not whole");
         Matrix { numbers, rows, columns, strides: [columns as isize, 1] }
     }
 
+    /// Rows that begin `step` numbers after one another, and so may overlap.
+    pub(crate) fn overlapping(
+        numbers: &'a [f32],
+        rows: usize,
+        columns: usize,
+        step: usize,
+    ) -> Matrix<'a> {
+        assert!(rows > 0 && (rows - 1) * step + columns <= numbers.len(), "rows are not whole");
+        Matrix { numbers, rows, columns, strides: [step as isize, 1] }
+    }
+
     /// Rows for columns.
-    pub(super) fn turned(self) -> Matrix<'a> {
+    pub(crate) fn turned(self) -> Matrix<'a> {
         let strides = [self.strides[1], self.strides[0]];
         Matrix { rows: self.columns, columns: self.rows, strides, ..self }
     }
 }
 
 /// a·b, row by row; added to what is there, or instead of it.
-pub(super) fn multiply(a: Matrix<'_>, b: Matrix<'_>, output: &mut [f32], add: bool) {
+pub(crate) fn multiply(a: Matrix<'_>, b: Matrix<'_>, output: &mut [f32], add: bool) {
     assert_eq!(a.columns, b.rows, "the sizes don't fit");
     assert_eq!(output.len(), a.rows * b.columns, "the sizes don't fit");
     #[expect(unsafe_code, reason = "gemm's only interface takes pointers")]
-    // SAFETY: every element of a, b and the output lies in its slice: rows × columns numbers, as
-    // asserted here and in `by_rows`, with strides that reach each of them once. The output is
-    // borrowed mutably, so it overlaps neither of the others.
+    // SAFETY: every element of a, b and the output lies in its slice, as asserted here, in `by_rows` and
+    // in `overlapping`. The output's elements are apart, and it is borrowed mutably, so it overlaps
+    // neither of the others.
     unsafe {
         gemm::gemm(
             a.rows,
@@ -63,6 +74,16 @@ pub(super) fn multiply(a: Matrix<'_>, b: Matrix<'_>, output: &mut [f32], add: bo
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_may_overlap() {
+        let numbers: Vec<f32> = (0..8_u8).map(f32::from).collect();
+        let weights = [1.0, 10.0, 100.0];
+        let mut output = vec![0.0; 3];
+        let rows = Matrix::overlapping(&numbers, 3, 3, 2);
+        multiply(rows, Matrix::by_rows(&weights, 1), &mut output, false);
+        assert_eq!(output, [210.0, 432.0, 654.0]);
+    }
 
     #[test]
     fn products_equal_sums() {

@@ -1,0 +1,330 @@
+//! A picture compared with all maps of a gallery: in 24 headings, at every place of each.
+
+use locdiff_sphere::LatLon;
+use rayon::prelude::*;
+
+use super::aligned_encoder::{AlignedEncoder, NUMBERS, PART};
+use super::gallery::{Gallery, LEADING, MAP_PARTS, MapParts, VIEW_PARTS, WINDOWS};
+use super::local_contrast::local_contrast;
+use crate::tensors::fused::{Matrix, multiply, numbers_of};
+
+/// Pixels along the side of a picture as it is compared.
+pub const VIEW: usize = VIEW_PARTS * PART;
+/// Headings in which it is.
+pub const HEADINGS: usize = 24;
+
+const PARTS: usize = VIEW_PARTS * VIEW_PARTS;
+/// Windows of a map counted row by row, with those that begin in the last columns of a row and end in the next one:
+/// they are computed and never looked at.
+const ROWS: usize = (WINDOWS - 1) * MAP_PARTS + WINDOWS;
+/// Keeps windows without any contrast from looking like everything, as in training.
+const LEAST_ENERGY: f32 = 1e-3;
+/// Windows of a map that are compared with all numbers.
+const CLOSER: usize = 12;
+
+/// A place where a picture may have been taken, as far as its descriptors tell.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SearchResult {
+    /// The middle of the picture.
+    pub middle: LatLon,
+    /// Compass bearing of the picture's upward direction.
+    pub heading_degrees: f64,
+    /// Its width on the ground.
+    pub width_km: f64,
+    /// Correlation of its descriptors with those of the map there, at most 1.
+    pub likeness: f64,
+    /// The same in standard deviations above the mean over the whole gallery.
+    pub deviations: f64,
+}
+
+/// A picture, ready to be compared.
+pub struct Query {
+    leading: QueryNumbers,
+    all: QueryNumbers,
+    /// For each heading, 1 for the parts that lie in the picture: `[HEADINGS, PARTS]`.
+    inside: Vec<f32>,
+}
+
+/// Some of the numbers of each part, for all headings.
+struct QueryNumbers {
+    count: usize,
+    /// `[PARTS · count, HEADINGS]`: of unit length for each heading.
+    by_part: Vec<f32>,
+}
+
+impl Query {
+    /// Describes the red, green and blue bytes of a square of [`VIEW`] pixels, in all headings.
+    ///
+    /// # Panics
+    /// If the bytes are not those of such a square.
+    pub fn new(encoder: &AlignedEncoder, pixels: &[u8]) -> Query {
+        let contrast = local_contrast(pixels, VIEW);
+        let turned: Vec<(Vec<f32>, Vec<f32>)> =
+            (0..HEADINGS).into_par_iter().map(|k| turned(&contrast, heading(k))).collect();
+        let inside: Vec<f32> =
+            turned.iter().flat_map(|(_, inside)| inside.iter().copied()).collect();
+        // A thread each: the encoder's own threads wait for one another more often.
+        let each = HEADINGS.div_ceil(2 * rayon::current_num_threads());
+        let numbers: Vec<f32> = turned
+            .par_chunks(each)
+            .flat_map_iter(|part| {
+                let contrast = part.iter().flat_map(|(contrast, _)| contrast.iter().copied());
+                numbers_of(&encoder.parts(contrast.collect(), VIEW))
+            })
+            .collect();
+        let leading = QueryNumbers::new(&numbers, &inside, LEADING);
+        Query { leading, all: QueryNumbers::new(&numbers, &inside, NUMBERS), inside }
+    }
+}
+
+fn heading(k: usize) -> f64 {
+    k as f64 * 360.0 / HEADINGS as f64
+}
+
+impl QueryNumbers {
+    fn new(numbers: &[f32], inside: &[f32], count: usize) -> QueryNumbers {
+        let mut by_part = vec![0.0; PARTS * count * HEADINGS];
+        for (k, (numbers, inside)) in
+            numbers.chunks_exact(PARTS * NUMBERS).zip(inside.chunks_exact(PARTS)).enumerate()
+        {
+            let mut energy = LEAST_ENERGY;
+            for (part, (numbers, inside)) in numbers.chunks_exact(NUMBERS).zip(inside).enumerate() {
+                for (j, number) in numbers[..count].iter().enumerate() {
+                    by_part[(part * count + j) * HEADINGS + k] = number * inside;
+                    energy += number * number * inside;
+                }
+            }
+            let scale = 1.0 / energy.sqrt();
+            by_part.iter_mut().skip(k).step_by(HEADINGS).for_each(|number| *number *= scale);
+        }
+        QueryNumbers { count, by_part }
+    }
+
+    /// Products with the windows of a map `[24², count]`: `[ROWS, HEADINGS]`.
+    fn products(&self, map: &[f32], output: &mut [f32]) {
+        let row = VIEW_PARTS * self.count;
+        for (k, of_row) in self.by_part.chunks_exact(row * HEADINGS).enumerate() {
+            let windows = &map[k * MAP_PARTS * self.count..];
+            let windows = Matrix::overlapping(windows, ROWS, row, self.count);
+            multiply(windows, Matrix::by_rows(of_row, HEADINGS), output, k > 0);
+        }
+    }
+}
+
+/// What a map's comparison leaves behind.
+struct Compared {
+    map: usize,
+    sum: f64,
+    squares: f64,
+    count: usize,
+    best: Vec<Match>,
+}
+
+#[derive(Clone, Copy)]
+struct Match {
+    map: usize,
+    row: usize,
+    column: usize,
+    heading: usize,
+    likeness: f32,
+}
+
+impl Gallery {
+    /// The most similar places, best first: at most `count`, none like another. Maps that are not `wanted` are left out.
+    pub fn search(
+        &self,
+        query: &Query,
+        count: usize,
+        wanted: impl Fn(&super::GalleryMap) -> bool + Sync,
+    ) -> Vec<SearchResult> {
+        let compared: Vec<Compared> = (0..self.maps().len())
+            .into_par_iter()
+            .filter(|map| wanted(&self.maps()[*map]))
+            .map_init(Scratch::default, |scratch, map| query.compare(self, map, scratch))
+            .collect();
+        // Wide maps are smoother and more alike: deviations are those among maps of one width.
+        let spread = |width_km: f64| {
+            let of_width = compared.iter().filter(|one| self.maps()[one.map].width_km == width_km);
+            let (sum, squares, count) =
+                of_width.fold((0.0, 0.0, 0), |(sum, squares, count), one| {
+                    (sum + one.sum, squares + one.squares, count + one.count)
+                });
+            let mean = sum / count as f64;
+            (mean, (squares / count as f64 - mean * mean).max(1e-12).sqrt())
+        };
+        let mut widths: Vec<f64> = self.maps().iter().map(|map| map.width_km).collect();
+        widths.dedup();
+        let spreads: Vec<(f64, (f64, f64))> =
+            widths.iter().map(|width| (*width, spread(*width))).collect();
+        let mut results: Vec<SearchResult> = compared
+            .iter()
+            .flat_map(|one| &one.best)
+            .map(|found| {
+                let (middle, turn) = self.place(found.map, found.row as f64, found.column as f64);
+                let width_km = self.maps()[found.map].width_km;
+                let likeness = f64::from(found.likeness);
+                let (mean, deviation) = spreads
+                    .iter()
+                    .find(|(width, _)| *width == width_km)
+                    .map_or((0.0, 1.0), |of| of.1);
+                SearchResult {
+                    middle,
+                    heading_degrees: (heading(found.heading) + turn).rem_euclid(360.0),
+                    width_km,
+                    likeness,
+                    deviations: (likeness - mean) / deviation,
+                }
+            })
+            .collect();
+        results.sort_by(|a, b| b.deviations.total_cmp(&a.deviations));
+        let mut kept: Vec<SearchResult> = Vec::new();
+        for result in results {
+            if kept.len() == count {
+                break;
+            }
+            if !kept.iter().any(|other| alike(other, &result)) {
+                kept.push(result);
+            }
+        }
+        kept
+    }
+}
+
+/// Whether registration would come to the same from both.
+fn alike(a: &SearchResult, b: &SearchResult) -> bool {
+    let turn = (a.heading_degrees - b.heading_degrees + 180.0).rem_euclid(360.0) - 180.0;
+    let ratio = (a.width_km / b.width_km).ln().abs();
+    turn.abs() < 20.0 && ratio < 0.1 && a.middle.distance_km(b.middle) < 0.2 * a.width_km
+}
+
+#[derive(Default)]
+struct Scratch {
+    map: Vec<f32>,
+    products: Vec<f32>,
+    energies: Vec<f32>,
+}
+
+impl Query {
+    fn compare(&self, gallery: &Gallery, map: usize, scratch: &mut Scratch) -> Compared {
+        let parts = gallery.parts(map);
+        let Scratch { map: numbers, products, energies } = scratch;
+        products.resize(ROWS * HEADINGS, 0.0);
+        numbers.clear();
+        numbers.extend(parts.leading.iter().map(|number| f32::from(*number) * parts.step));
+        self.leading.products(numbers, products);
+        self.energies(numbers, LEADING, energies);
+        let (mut sum, mut squares, mut count) = (0.0, 0.0, 0);
+        let mut best: Vec<Match> = Vec::with_capacity(CLOSER + 1);
+        for row in 0..WINDOWS {
+            for column in 0..WINDOWS {
+                if parts.has_land[row * WINDOWS + column] == 0 {
+                    continue;
+                }
+                let at = row * MAP_PARTS + column;
+                for heading in 0..HEADINGS {
+                    let energy = energies[at * TURNED + heading % TURNED];
+                    let likeness = products[at * HEADINGS + heading] / energy;
+                    sum += f64::from(likeness);
+                    squares += f64::from(likeness * likeness);
+                    count += 1;
+                    let last = best.last().map_or(f32::MIN, |last| last.likeness);
+                    if best.len() < CLOSER || likeness > last {
+                        keep(&mut best, Match { map, row, column, heading, likeness });
+                    }
+                }
+            }
+        }
+        for found in &mut best {
+            found.likeness = self.likeness(&parts, found);
+        }
+        best.sort_by(|a, b| b.likeness.total_cmp(&a.likeness));
+        Compared { map, sum, squares, count, best }
+    }
+
+    /// Lengths of the windows under the parts that lie in the picture: `[ROWS, TURNED]`.
+    fn energies(&self, map: &[f32], count: usize, output: &mut Vec<f32>) {
+        let squares: Vec<f32> =
+            map.chunks_exact(count).map(|part| part.iter().map(|x| x * x).sum()).collect();
+        output.clear();
+        output.resize(ROWS * TURNED, LEAST_ENERGY);
+        for (turned, inside) in self.inside.chunks_exact(PARTS).take(TURNED).enumerate() {
+            for (part, inside) in inside.iter().enumerate() {
+                if *inside > 0.0 {
+                    let first = part / VIEW_PARTS * MAP_PARTS + part % VIEW_PARTS;
+                    let sums = output.iter_mut().skip(turned).step_by(TURNED);
+                    sums.zip(&squares[first..]).for_each(|(sum, square)| *sum += square);
+                }
+            }
+        }
+        output.iter_mut().for_each(|sum| *sum = sum.sqrt());
+    }
+
+    /// With all numbers.
+    fn likeness(&self, parts: &MapParts<'_>, found: &Match) -> f32 {
+        let others = NUMBERS - LEADING;
+        let (mut product, mut energy) = (0.0, LEAST_ENERGY);
+        let inside = &self.inside[found.heading * PARTS..][..PARTS];
+        for part in (0..PARTS).filter(|part| inside[*part] > 0.0) {
+            let at = (found.row + part / VIEW_PARTS) * MAP_PARTS + found.column + part % VIEW_PARTS;
+            let numbers = parts.leading[at * LEADING..][..LEADING]
+                .iter()
+                .chain(&parts.others[at * others..][..others]);
+            let of_query = self.all.by_part[part * NUMBERS * HEADINGS + found.heading..].iter();
+            for (number, of_query) in numbers.zip(of_query.step_by(HEADINGS)) {
+                let number = f32::from(*number) * parts.step;
+                product += number * of_query;
+                energy += number * number;
+            }
+        }
+        product / energy.sqrt()
+    }
+}
+
+/// Headings whose pictures cover different parts: after a quarter turn they are the same again.
+const TURNED: usize = HEADINGS / 4;
+
+/// Puts a match into the list, unless a better one is next to it; drops a worse one that is.
+fn keep(best: &mut Vec<Match>, found: Match) {
+    let near = |other: &Match| {
+        let turn = other.heading.abs_diff(found.heading);
+        let turn = turn.min(HEADINGS - turn);
+        turn <= 1 && other.row.abs_diff(found.row) <= 1 && other.column.abs_diff(found.column) <= 1
+    };
+    if best.iter().any(|other| near(other) && other.likeness >= found.likeness) {
+        return;
+    }
+    best.retain(|other| !near(other));
+    let at = best.partition_point(|other| other.likeness >= found.likeness);
+    best.insert(at, found);
+    best.truncate(CLOSER);
+}
+
+/// A contrast turned so that north is up if the picture's upward direction has this bearing, and the parts that lie in
+/// the picture then.
+fn turned(contrast: &[f32], heading_degrees: f64) -> (Vec<f32>, Vec<f32>) {
+    let (sine, cosine) = heading_degrees.to_radians().sin_cos();
+    let (sine, cosine) = (sine as f32, cosine as f32);
+    let half = VIEW as f32 / 2.0;
+    let mut output = vec![0.0; contrast.len()];
+    let mut counts = [0_usize; PARTS];
+    for (at, output) in output.chunks_exact_mut(3).enumerate() {
+        let (x, y) = ((at % VIEW) as f32 + 0.5 - half, (at / VIEW) as f32 + 0.5 - half);
+        let (u, v) = (cosine * x + sine * y, cosine * y - sine * x);
+        if u.abs() > half || v.abs() > half {
+            continue;
+        }
+        counts[at / VIEW / PART * VIEW_PARTS + at % VIEW / PART] += 1;
+        let clamped = |u: f32| (u + half - 0.5).clamp(0.0, VIEW as f32 - 1.001);
+        let (u, v) = (clamped(u), clamped(v));
+        let (column, row) = (u as usize, v as usize);
+        let (right, down) = (u - column as f32, v - row as f32);
+        for (k, output) in output.iter_mut().enumerate() {
+            let of = |row: usize, column: usize| contrast[3 * (row * VIEW + column) + k];
+            let across =
+                |row: usize| of(row, column) + right * (of(row, column + 1) - of(row, column));
+            *output = across(row) + down * (across(row + 1) - across(row));
+        }
+    }
+    let inside = counts.iter().map(|count| f32::from(u8::from(2 * count > PART * PART)));
+    (output, inside.collect())
+}
