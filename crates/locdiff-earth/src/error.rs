@@ -21,6 +21,7 @@ pub enum Error {
         source: image::ImageError,
     },
     /// A tile database could not be read.
+    #[cfg(feature = "tiles")]
     #[error("{}: {source}", path.display())]
     Tiles {
         /// Which.
@@ -33,6 +34,14 @@ pub enum Error {
     Format {
         /// Which.
         path: PathBuf,
+        /// What is there.
+        found: String,
+        /// What should be there.
+        expected: String,
+    },
+    /// Bytes are not packed imagery, or are damaged.
+    #[error("packed imagery: {found}, expected {expected}")]
+    Packed {
         /// What is there.
         found: String,
         /// What should be there.
@@ -52,5 +61,9 @@ impl Error {
         expected: impl Into<String>,
     ) -> Self {
         Self::Format { path: path.to_owned(), found: found.into(), expected: expected.into() }
+    }
+
+    pub(crate) fn packed(found: impl Into<String>, expected: impl Into<String>) -> Self {
+        Self::Packed { found: found.into(), expected: expected.into() }
     }
 }

@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use image::RgbImage;
 
 use crate::EARTH_RADIUS_KM;
+use crate::equirectangular;
 use crate::error::Error;
 use crate::land_mask::LandMask;
+#[cfg(feature = "tiles")]
+use crate::mercator;
 use crate::pyramid::{LANES, Level, Pyramid, Rows};
 use crate::reduction::without_sea;
 use crate::texels::Texels;
-use crate::{equirectangular, mercator};
 
 /// Changes whenever texels would come out otherwise, so that old caches are made anew.
 const CACHE_MAGIC: &[u8; 8] = b"EARTHPY2";
@@ -22,6 +24,7 @@ const CACHE_MAGIC: &[u8; 8] = b"EARTHPY2";
 #[non_exhaustive]
 pub enum Source {
     /// Web Mercator tiles of 256 pixels, all of one zoom, in an MBTiles file.
+    #[cfg(feature = "tiles")]
     Mbtiles(PathBuf),
     /// One JPEG or PNG with equal steps of latitude and longitude, 180° W at its left edge.
     Equirectangular(PathBuf),
@@ -43,7 +46,7 @@ pub enum Light {
 #[derive(Debug)]
 pub struct Imagery {
     pub(crate) pyramid: Pyramid,
-    light: Light,
+    pub(crate) light: Light,
 }
 
 impl Imagery {
@@ -76,6 +79,7 @@ impl Imagery {
             })
         };
         let finest = match source {
+            #[cfg(feature = "tiles")]
             Source::Mbtiles(path) => {
                 painted(mercator::row_count(path)?, &|rows| mercator::texels(path, rows, mask))
             }
@@ -146,7 +150,9 @@ impl Imagery {
 /// Names the source by its path and size, so that another file of the same name is not mistaken.
 fn cache_name(source: &Source, light: Light) -> Result<String, Error> {
     let (path, probe) = match source {
-        Source::Mbtiles(path) | Source::Equirectangular(path) => (path, path.clone()),
+        #[cfg(feature = "tiles")]
+        Source::Mbtiles(path) => (path, path.clone()),
+        Source::Equirectangular(path) => (path, path.clone()),
         Source::EightTiles(folder) => (folder, equirectangular::eight_tile_path(folder, "N", 1)),
     };
     let size = std::fs::metadata(&probe).map_err(Error::file(&probe))?.len();

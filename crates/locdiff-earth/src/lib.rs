@@ -9,7 +9,8 @@
 //! Conventions: degrees, latitude before longitude; a spherical Earth; pixels as red, green, blue
 //! bytes, rows from the top. The same seed gives the same bytes on the same machine, whatever the
 //! number of threads. The crate is one of its own because nobody who only uses the model should
-//! carry SQLite and a renderer.
+//! carry a renderer. SQLite is needed to read MBTiles alone, and only with the feature `tiles`.
+//! Programs that come without files of imagery carry it packed: [`Imagery::unpack`].
 
 mod camera;
 mod canvas;
@@ -17,14 +18,18 @@ mod equirectangular;
 mod error;
 mod framing;
 mod imagery;
+mod land_code;
 mod land_mask;
+#[cfg(feature = "tiles")]
 mod mercator;
 mod night;
 mod noise;
 mod patch;
+mod packed;
 mod places;
 mod pyramid;
 mod random;
+mod range_coder;
 mod reduction;
 mod renderer;
 mod scene;

@@ -62,6 +62,16 @@ impl Rows {
     pub(crate) fn texel_count(&self) -> usize {
         self.range(self.count() - 1).end
     }
+
+    /// The texels of each row.
+    pub(crate) fn split<'a>(&self, mut texels: &'a mut [u32]) -> Vec<&'a mut [u32]> {
+        let mut next = |&(_, width): &Span| {
+            let row;
+            (row, texels) = std::mem::take(&mut texels).split_at_mut(width as usize);
+            row
+        };
+        self.spans.iter().map(&mut next).collect()
+    }
 }
 
 /// Level 0 and its reductions.
@@ -73,9 +83,8 @@ pub(crate) struct Pyramid {
 impl Pyramid {
     /// The numbers of rows of each level when the finest has `rows`.
     pub(crate) fn row_counts(rows: usize) -> Vec<usize> {
-        std::iter::successors(Some(rows), |&rows| Some(rows.div_ceil(2)))
-            .take_while(|&count| count == rows || count >= FEWEST_ROWS)
-            .collect()
+        let halved = |&count: &usize| Some(count.div_ceil(2)).filter(|&half| half >= FEWEST_ROWS);
+        std::iter::successors(Some(rows), halved).collect()
     }
 
     pub(crate) fn over(finest: Level) -> Self {
@@ -219,31 +228,45 @@ fn mix(a: u32, b: u32, weight: u32) -> u32 {
 }
 
 /// A coarser level: each texel is the mean over its area.
-fn reduced(fine: &Level, row_count: usize) -> Level {
+pub(crate) fn reduced(fine: &Level, row_count: usize) -> Level {
+    // Columns at a time. Where there is only sea, they cost a look at its texels, and no memory.
+    const STEP: usize = 64;
     let rows = Rows::new(row_count);
     let ratio = fine.rows.count() as f64 / row_count as f64;
-    let row_texels = |row: usize| {
-        let width = rows.width(row);
-        let mut sums = vec![[0.0f32; 4]; width];
-        for (fine_row, weight) in overlaps(row as f64 * ratio, (row + 1) as f64 * ratio) {
-            if fine_row >= fine.rows.count() {
-                continue;
-            }
-            let texels = &fine.texels[fine.rows.range(fine_row)];
-            let across = texels.len() as f64 / width as f64;
-            for (column, sum) in sums.iter_mut().enumerate() {
-                let (start, end) = (column as f64 * across, (column + 1) as f64 * across);
-                for (at, part) in overlaps(start, end) {
-                    let texel = texels[at.min(texels.len() - 1)].to_le_bytes();
-                    for (sum, byte) in sum.iter_mut().zip(texel) {
-                        *sum += (weight * part) as f32 * f32::from(byte);
+    let mut texels = fine.texels.zero_alike(rows.texel_count());
+    rows.split(&mut texels).into_par_iter().enumerate().for_each(|(row, made)| {
+        let width = made.len();
+        for (step, made) in made.chunks_mut(STEP).enumerate() {
+            let columns = step * STEP..step * STEP + made.len();
+            let mut sums = [[0.0f32; 4]; STEP];
+            let mut is_zero = true;
+            for (fine_row, weight) in overlaps(row as f64 * ratio, (row + 1) as f64 * ratio) {
+                if fine_row >= fine.rows.count() {
+                    continue;
+                }
+                let texels = &fine.texels[fine.rows.range(fine_row)];
+                let across = texels.len() as f64 / width as f64;
+                let start = (columns.start as f64 * across) as usize;
+                let end = ((columns.end as f64 * across) as usize + 1).min(texels.len());
+                if texels[start..end].iter().fold(0, |any, texel| any | texel) == 0 {
+                    continue;
+                }
+                is_zero = false;
+                for (column, sum) in columns.clone().zip(&mut sums) {
+                    let (start, end) = (column as f64 * across, (column + 1) as f64 * across);
+                    for (at, part) in overlaps(start, end) {
+                        let texel = texels[at.min(texels.len() - 1)].to_le_bytes();
+                        for (sum, byte) in sum.iter_mut().zip(texel) {
+                            *sum += (weight * part) as f32 * f32::from(byte);
+                        }
                     }
                 }
             }
+            if !is_zero {
+                made.iter_mut().zip(sums).for_each(|(made, sum)| *made = packed(sum));
+            }
         }
-        sums.into_iter().map(packed).collect::<Vec<_>>()
-    };
-    let texels = in_order(row_count, rows.texel_count(), row_texels);
+    });
     Level { rows, texels }
 }
 

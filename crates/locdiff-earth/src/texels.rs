@@ -3,6 +3,9 @@
 //! A view reads a few texels from each of many rows, which lie far apart. With pages of 4 kB the
 //! processor spends most of that time finding out where each page is; pages of 2 MB are few enough
 //! to be remembered. Linux gives them on request to anonymous maps; elsewhere nothing changes.
+//!
+//! Sparse texels are in small pages: pages that are never written take no memory, and two thirds of
+//! the Earth are sea, which is zero.
 
 use std::ops::{Deref, DerefMut};
 
@@ -12,6 +15,7 @@ use memmap2::MmapMut;
 #[derive(Debug)]
 pub(crate) struct Texels {
     memory: MmapMut,
+    sparse: bool,
 }
 
 impl Texels {
@@ -19,14 +23,35 @@ impl Texels {
     ///
     /// # Panics
     /// Without enough memory, as a vector does.
-    #[expect(clippy::expect_used, reason = "as a vector without memory")]
     pub(crate) fn zero(count: usize) -> Self {
+        Self::new(count, false)
+    }
+
+    /// All zero, and without memory where nothing else is written.
+    ///
+    /// # Panics
+    /// As [`Texels::zero`].
+    pub(crate) fn sparse(count: usize) -> Self {
+        Self::new(count, true)
+    }
+
+    /// All zero, in the same kind of memory as these.
+    pub(crate) fn zero_alike(&self, count: usize) -> Self {
+        Self::new(count, self.sparse)
+    }
+
+    #[expect(clippy::expect_used, reason = "as a vector without memory")]
+    fn new(count: usize, sparse: bool) -> Self {
         let memory =
             MmapMut::map_anon(4 * count.max(1)).expect("not enough memory for the imagery");
         // Only a wish: without large pages everything works, more slowly.
         #[cfg(target_os = "linux")]
-        let _ = memory.advise(memmap2::Advice::HugePage);
-        Self { memory }
+        let _ = memory.advise(if sparse {
+            memmap2::Advice::NoHugePage
+        } else {
+            memmap2::Advice::HugePage
+        });
+        Self { memory, sparse }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use image::{Rgb, RgbImage};
 use locdiff_earth::{
-    Camera, EARTH_RADIUS_KM, Imagery, LandMask, Light, Pose, Random, Renderer, Shows, Source, Style,
+    Camera, EARTH_RADIUS_KM, Imagery, LandMask, Light, Pose, Random, Renderer, Shows, Style,
 };
 
 /// Land in blobs of some hundred kilometres, on every side of the antimeridian and at the poles.
@@ -136,6 +136,7 @@ fn a_plain_picture_is_read_where_it_was_painted() {
     }
 }
 
+#[cfg(feature = "tiles")]
 #[test]
 fn mercator_tiles_are_read_where_they_were_painted_and_from_the_cache_too() {
     const ZOOM: u32 = 3;
@@ -163,7 +164,7 @@ fn mercator_tiles_are_read_where_they_were_painted_and_from_the_cache_too() {
     }
     drop(database);
     let mask = LandMask::from_fn(180, 360, |_, _| true);
-    let source = Source::Mbtiles(path.clone());
+    let source = locdiff_earth::Source::Mbtiles(path.clone());
     let open = |most| Imagery::open(&source, Light::Day, &mask, folder.path(), most).unwrap();
     let first = open(None);
     assert_shows_unit_vectors(&first, 84.5);
