@@ -204,7 +204,7 @@ fn log2(x: f32) -> f32 {
 
 /// The angle of (x, y), radians in −π..=π, within 1e-6: ten metres on the ground, without a call.
 #[inline(always)]
-fn arc_tangent(y: f32, x: f32) -> f32 {
+pub(crate) fn arc_tangent(y: f32, x: f32) -> f32 {
     let (width, height) = (x.abs(), y.abs());
     let (low, high) = (width.min(height), width.max(height).max(1e-30));
     let ratio = low / high;
