@@ -33,6 +33,7 @@ mod sensor;
 mod shading;
 mod style;
 mod texels;
+mod vectorized;
 
 pub use camera::{Camera, Pose, horizon_tilt_degrees};
 pub use error::Error;

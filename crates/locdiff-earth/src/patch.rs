@@ -5,6 +5,7 @@ use crate::camera::local_axes;
 use crate::canvas::arc_tangent;
 use crate::imagery::{Imagery, Light};
 use crate::pyramid::LANES;
+use crate::vectorized::vectorized;
 
 impl Imagery {
     /// A map of `size` × `size` pixels around a place (latitude, longitude in degrees), north up,
@@ -15,7 +16,7 @@ impl Imagery {
     /// Points beyond the antipode show the antipode.
     pub fn patch(&self, middle: (f64, f64), width_km: f64, size: usize, sea: [u8; 3]) -> Vec<u8> {
         let mut pixels = vec![0; 3 * size * size];
-        pulp::Arch::new().dispatch(
+        vectorized(
             #[inline(always)]
             || self.fill_patch(middle, width_km, size, sea, &mut pixels),
         );

@@ -12,6 +12,7 @@ mod warp;
 use crate::EARTH_RADIUS_KM;
 use crate::camera::destination;
 use crate::imagery::Imagery;
+use crate::vectorized::vectorized;
 use climb::climb;
 use fields::{Fields, reduced};
 use scan::{Planes, Scored, distinct};
@@ -95,7 +96,7 @@ impl Registrar {
             colors.len()
         );
         let colors = numbers(colors);
-        pulp::Arch::new().dispatch(
+        vectorized(
             #[inline(always)]
             || {
                 let level =
@@ -120,7 +121,7 @@ impl Registrar {
     /// The first stage: a scan at low resolution, several times cheaper than the second. Of many
     /// guesses, refine those whose [`Coarse::likeness`] is highest.
     pub fn coarse(&self, imagery: &Imagery, guess: &Guess) -> Coarse {
-        pulp::Arch::new().dispatch(
+        vectorized(
             #[inline(always)]
             || {
                 let map = reference(imagery, guess, SIDES[0]);
@@ -135,7 +136,7 @@ impl Registrar {
         const MIDDLE_STEPS: [f32; Warp::COUNT] = [0.02, 0.02, 0.04, 0.04, 0.06, 0.06, 0.0, 0.0];
         const FINE_STEPS: [f32; Warp::COUNT] = [0.01, 0.01, 0.02, 0.02, 0.03, 0.03, 0.06, 0.06];
         let guess = coarse.guess;
-        let (value, warp) = pulp::Arch::new().dispatch(
+        let (value, warp) = vectorized(
             #[inline(always)]
             || {
                 let refined = self.climbed(0, imagery, &guess, &coarse.starts, MIDDLE_STEPS, 160);
@@ -173,7 +174,11 @@ impl Registrar {
             .map(|(_, start)| {
                 let (top, value) = climb(start.numbers(), steps, evaluations, |numbers| {
                     let warp = Warp::from_numbers(numbers);
-                    likeness(fields, *energies, &map, &warp) - doubt(&warp)
+                    // Dispatched here: within a search the compiler does not inline it.
+                    vectorized(
+                        #[inline(always)]
+                        || likeness(fields, *energies, &map, &warp) - doubt(&warp),
+                    )
                 });
                 (value, Warp::from_numbers(&top))
             })

@@ -98,9 +98,12 @@ impl Reference {
         };
         let lower_right = right * down;
         let weights = [1.0 - right - down + lower_right, right - lower_right, down - lower_right];
-        std::array::from_fn(|i| {
-            weights[0] * a[i] + weights[1] * b[i] + weights[2] * c[i] + lower_right * d[i]
-        })
+        let mut mixed = [0.0; 4];
+        for i in 0..4 {
+            mixed[i] =
+                weights[0] * a[i] + weights[1] * b[i] + weights[2] * c[i] + lower_right * d[i];
+        }
+        mixed
     }
 
     /// Turns guessed widths into the map's pixels: factor and middle.
