@@ -1,65 +1,58 @@
-//! Maps of small parts of the Earth, north up.
+//! Small maps around a place, cut from imagery: what registration compares a picture with.
 
 use crate::EARTH_RADIUS_KM;
 use crate::camera::local_axes;
 use crate::canvas::arc_tangent;
-use crate::imagery::Imagery;
+use crate::imagery::{Imagery, Light};
 use crate::pyramid::LANES;
+use crate::vectorized::vectorized;
 
 impl Imagery {
-    /// A square map around a place (latitude, longitude in degrees), with true distances and bearings from its middle
-    /// (azimuthal equidistant), north up: red, green and blue bytes, row by row. The sea has one color.
+    /// A map of `size` × `size` pixels around a place (latitude, longitude in degrees), north up,
+    /// `width_km` wide, as red, green, blue bytes from the top. By day, sea gets the given color;
+    /// a pixel that is part land is mixed from both.
     ///
-    /// # Panics
-    /// If it would be wider than 8,000 km.
-    pub fn patch(
-        &self,
-        (latitude, longitude): (f64, f64),
-        width_km: f64,
-        size: usize,
-        sea: [u8; 3],
-    ) -> Vec<u8> {
-        assert!(width_km <= 8000.0, "a map {width_km} km wide");
-        let axes = local_axes(latitude, longitude).map(|axis| axis.map(|value| value as f32));
-        let pixel = width_km / size as f64;
-        let level = (pixel / self.texel_km()).log2() as f32;
-        let pixel = (pixel / EARTH_RADIUS_KM) as f32;
-        let mut bytes = vec![0; 3 * size * size];
-        pulp::Arch::new().dispatch(
+    /// The projection is azimuthal equidistant: distances and directions from the middle are true.
+    /// Points beyond the antipode show the antipode.
+    pub fn patch(&self, middle: (f64, f64), width_km: f64, size: usize, sea: [u8; 3]) -> Vec<u8> {
+        let mut pixels = vec![0; 3 * size * size];
+        vectorized(
             #[inline(always)]
-            || self.draw(axes, pixel, level, size, sea.map(f32::from), &mut bytes),
+            || self.fill_patch(middle, width_km, size, sea, &mut pixels),
         );
-        bytes
+        pixels
     }
 
     #[inline(always)]
-    fn draw(
+    fn fill_patch(
         &self,
-        [up, east, north]: [[f32; 3]; 3],
-        pixel: f32,
-        level: f32,
+        middle: (f64, f64),
+        width_km: f64,
         size: usize,
-        sea: [f32; 3],
-        bytes: &mut [u8],
+        sea: [u8; 3],
+        pixels: &mut [u8],
     ) {
+        let [up, east, north] =
+            local_axes(middle.0, middle.1).map(|axis| axis.map(|value| value as f32));
+        let step = width_km / EARTH_RADIUS_KM / size as f64;
+        let level = (step * EARTH_RADIUS_KM / self.texel_km()).log2() as f32;
+        let half = 0.5 * (size as f64 - 1.0);
+        let along = |at: usize| ((at as f64 - half) * step) as f32;
+        // Night imagery is not multiplied by the share of land: nothing is missing at sea.
+        let by_day = if self.light() == Light::Day { 1.0 / 255.0 } else { 0.0 };
+        let sea = sea.map(|value| f32::from(value) * by_day);
         let sampler = self.pyramid.sampler();
-        let middle = size as f32 / 2.0 - 0.5;
-        for (row, line) in bytes.chunks_exact_mut(3 * size).enumerate() {
-            let y = (middle - row as f32) * pixel;
-            for (chunk, out) in line.chunks_mut(3 * LANES).enumerate() {
+        for row in 0..size {
+            let y = -along(row);
+            let line = &mut pixels[3 * row * size..][..3 * size];
+            for start in (0..size).step_by(LANES) {
                 let (mut down, mut round) = ([0.0; LANES], [0.0; LANES]);
                 for lane in 0..LANES {
-                    let x = ((chunk * LANES + lane) as f32 - middle) * pixel;
-                    // The cosine and sin(c)/c of the arc c, to 1e-6 up to the corners of the widest map.
-                    let c = x * x + y * y;
-                    let cosine = 1.0
-                        - c * (1.0 / 2.0
-                            - c * (1.0 / 24.0 - c * (1.0 / 720.0 - c * (1.0 / 40_320.0))));
-                    let sine = 1.0
-                        - c * (1.0 / 6.0
-                            - c * (1.0 / 120.0 - c * (1.0 / 5040.0 - c * (1.0 / 362_880.0))));
+                    // Lanes beyond the end of the row read somewhere and are not written.
+                    let x = ((start + lane) as f32 - half as f32) * step as f32;
+                    let (cos, sin_part) = arc_of_square(x * x + y * y);
                     let point: [f32; 3] = std::array::from_fn(|i| {
-                        up[i] * cosine + (east[i] * x + north[i] * y) * sine
+                        up[i] * cos + (east[i] * x + north[i] * y) * sin_part
                     });
                     let from_axis = (point[0] * point[0] + point[1] * point[1]).sqrt();
                     down[lane] =
@@ -68,56 +61,83 @@ impl Imagery {
                         0.5 + arc_tangent(point[1], point[0]) * (0.5 * std::f32::consts::FRAC_1_PI);
                 }
                 let [red, green, blue, land] = sampler.at(&down, &round, level);
-                for (lane, out) in out.chunks_exact_mut(3).enumerate() {
-                    let water = 1.0 - land[lane] / 255.0;
-                    out[0] = (red[lane] + sea[0] * water + 0.5) as u8;
-                    out[1] = (green[lane] + sea[1] * water + 0.5) as u8;
-                    out[2] = (blue[lane] + sea[2] * water + 0.5) as u8;
+                let out = line[3 * start..].chunks_exact_mut(3);
+                for (lane, pixel) in out.take(LANES).enumerate() {
+                    let missing = 255.0 - land[lane];
+                    pixel[0] = (red[lane] + missing * sea[0] + 0.5) as u8;
+                    pixel[1] = (green[lane] + missing * sea[1] + 0.5) as u8;
+                    pixel[2] = (blue[lane] + missing * sea[2] + 0.5) as u8;
                 }
             }
         }
     }
 }
 
+/// Cosine of an arc (radians), and its sine divided by it, from the square of the arc, by series
+/// that end below the precision of the numbers. Arcs beyond a half turn count as a half turn.
+#[inline(always)]
+fn arc_of_square(square: f32) -> (f32, f32) {
+    const TERMS: usize = 10;
+    let square = square.min(std::f32::consts::PI * std::f32::consts::PI);
+    let (mut cos, mut sin_part) = (1.0, 1.0);
+    // Horner's scheme with factors: 1 − s/(1·2) (1 − s/(3·4) (1 − …)).
+    for term in (1..=TERMS).rev() {
+        let twice = 2.0 * term as f32;
+        cos = 1.0 - square * cos * (1.0 / ((twice - 1.0) * twice));
+        sin_part = 1.0 - square * sin_part * (1.0 / (twice * (twice + 1.0)));
+    }
+    (cos, sin_part)
+}
+
 #[cfg(test)]
 mod tests {
-    use image::RgbImage;
+    use image::{Rgb, RgbImage};
 
+    use super::*;
     use crate::camera::destination;
-    use crate::{EARTH_RADIUS_KM, Imagery, LandMask, Light};
+    use crate::land_mask::LandMask;
 
-    /// Each pixel is the color of its place: near a pole, across the antimeridian, and far from the middle.
     #[test]
-    fn pixels_are_the_colors_of_their_places() {
-        let waves = |x: u32, y: u32| {
-            let (x, y) = (x as f32 * 0.0245, y as f32 * 0.021);
-            image::Rgb([x.sin(), (x + y).cos(), (2.0 * y).sin()].map(|s| (120.0 + 100.0 * s) as u8))
-        };
-        let picture = RgbImage::from_fn(1024, 512, waves);
-        let mask = LandMask::from_fn(512, 1024, |latitude, longitude| {
-            longitude.abs() > 20.0 || latitude > 10.0
+    fn series_agree_with_the_library() {
+        for step in 1..=1000 {
+            let arc = f64::from(step) / 1000.0 * std::f64::consts::PI;
+            let (cos, sin_part) = arc_of_square((arc * arc) as f32);
+            assert!((f64::from(cos) - arc.cos()).abs() < 1e-6, "cosine of {arc}");
+            assert!((f64::from(sin_part) - arc.sin() / arc).abs() < 1e-6, "sine of {arc}");
+        }
+    }
+
+    #[test]
+    fn pixels_show_the_color_of_their_place() {
+        const SEA: [u8; 3] = [20, 60, 120];
+        let waves = |lat: f64, lon: f64| (9.0 * lat).sin() + (7.0 * lon).sin() * lat.cos();
+        let picture = RgbImage::from_fn(2048, 1024, |x, y| {
+            let lat = (0.5 - (f64::from(y) + 0.5) / 1024.0) * std::f64::consts::PI;
+            let lon = ((f64::from(x) + 0.5) / 1024.0 - 1.0) * std::f64::consts::PI;
+            Rgb([0.0, 0.4, 0.8].map(|shift| (127.0 + 60.0 * waves(lat + shift, lon)) as u8))
+        });
+        let mask = LandMask::from_fn(720, 1440, |lat, lon| {
+            waves(lat.to_radians() + 1.0, lon.to_radians()) > -0.3
         });
         let imagery = Imagery::from_picture(&picture, Light::Day, &mask);
-        for (middle, width_km) in
-            [((86.0, 30.0), 3000.0), ((-20.0, 179.5), 900.0), ((5.0, 0.0), 6600.0)]
-        {
-            let size = 96;
-            let bytes = imagery.patch(middle, width_km, size, [10, 20, 60]);
-            for at in (0..size * size).step_by(37) {
-                let offset =
-                    |k: usize| (k as f64 + 0.5 - size as f64 / 2.0) * width_km / size as f64;
-                let (right, down) = (offset(at % size), offset(at / size));
-                let arc = right.hypot(down) / EARTH_RADIUS_KM;
-                let (latitude, longitude) =
-                    destination(middle.0, middle.1, right.atan2(-down), arc);
-                let (color, land) = imagery.colour(latitude, longitude, width_km / size as f64);
-                for (k, sea) in [10.0, 20.0, 60.0].into_iter().enumerate() {
-                    let expected = 255.0 * color[k] * land + sea * (1.0 - land);
-                    let found = f32::from(bytes[3 * at + k]);
-                    assert!(
-                        (found - expected).abs() <= 2.0,
-                        "{middle:?} {at}: {found}, {expected}"
-                    );
+        let places = [(12.0, 40.0), (89.9, 10.0), (-90.0, 0.0), (35.0, 179.9), (-60.0, -180.0)];
+        for (latitude, longitude) in places {
+            for (size, width_km) in [(33, 900.0), (64, 5000.0)] {
+                let patch = imagery.patch((latitude, longitude), width_km, size, SEA);
+                for at in 0..size * size {
+                    let km = |step: usize| {
+                        ((step as f64 + 0.5) / size as f64 - 0.5) * width_km / EARTH_RADIUS_KM
+                    };
+                    let (east, north) = (km(at % size), -km(at / size));
+                    let arc = east.hypot(north);
+                    let (lat, lon) = destination(latitude, longitude, east.atan2(north), arc);
+                    let (color, land) = imagery.colour(lat, lon, width_km / size as f64);
+                    for channel in 0..3 {
+                        let sea = f32::from(SEA[channel]);
+                        let wanted = sea + (color[channel] * 255.0 - sea) * land;
+                        let off = f32::from(patch[3 * at + channel]) - wanted;
+                        assert!(off.abs() < 2.5, "off by {off} at {lat}, {lon}");
+                    }
                 }
             }
         }
