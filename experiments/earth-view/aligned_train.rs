@@ -9,14 +9,16 @@ use burn::module::Module;
 use burn::optim::{GradientsAccumulator, GradientsParams};
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use locdiff::models::earth_view::{AlignedEncoder, AlignedEncoderConfig, NUMBERS, PackedWeights};
+use locdiff::models::earth_view::{
+    AlignedEncoder, AlignedEncoderConfig, NUMBERS, PackedWeights, VIEW,
+};
 use locdiff_earth::Renderer;
 use locdiff_experiments::earth_sources::Folders;
 use locdiff_train::{Adam, AdamConfig, Checkpoint, Checkpoints, moved_towards};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::json;
 
-use crate::pairs::{MAP, MAP_PARTS, Pair, Pairs, SHIFTS, VIEW, VIEW_PARTS};
+use crate::pairs::{MAP, MAP_PARTS, Pair, Pairs, SHIFTS, VIEW_PARTS};
 
 /// Pairs that are told apart from each other.
 const GROUP: usize = 64;

@@ -12,7 +12,7 @@ mod real;
 mod recogniser;
 mod report;
 mod retrieval;
-//mod search;
+mod search;
 mod sets;
 mod sheet;
 mod train;
@@ -66,6 +66,17 @@ fn main() -> Result<()> {
             aligned_train::train(Path::new(text(1)?), number(2)?, threads)
         }
         "pack-aligned" => aligned_train::pack(Path::new(text(1)?), Path::new(text(2)?)),
+        "gallery" => {
+            let widths_km = [number(3)? as f64, number(4)? as f64];
+            search::build(Path::new(text(1)?), Path::new(text(2)?), widths_km)
+        }
+        "search" => {
+            let views = match text(4) {
+                Ok(set) => search::rendered_views(set, number(5)? as usize)?,
+                Err(_) => search::real_views()?,
+            };
+            search::search(Path::new(text(1)?), Path::new(text(2)?), views, number(3)? as usize)
+        }
         "report" => report::report(Path::new(FOLDER)),
         "real" => {
             let figures = serde_json::Value::Object(real::report()?);

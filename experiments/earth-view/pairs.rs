@@ -4,20 +4,17 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use locdiff::models::earth_view::{PART, local_contrast};
+use locdiff::models::earth_view::{PART, SEA, VIEW, local_contrast};
 use locdiff_earth::{Camera, LandMask, Pose, Random, Renderer, Style};
 use locdiff_sphere::{EARTH_RADIUS_KM, LatLon};
 
-/// Pixels along the side of a view and of a map.
-pub const VIEW: usize = 128;
+/// Pixels along the side of a map.
 pub const MAP: usize = 192;
 /// Parts along their sides.
 pub const VIEW_PARTS: usize = VIEW / PART;
 pub const MAP_PARTS: usize = MAP / PART;
 /// Places of a view's parts in a map's, in each direction.
 pub const SHIFTS: usize = MAP_PARTS - VIEW_PARTS + 1;
-/// The sea of maps.
-pub const SEA: [u8; 3] = [12, 28, 62];
 
 const WIDTHS_KM: [f64; 2] = [100.0, 2200.0];
 /// Half the steps of the gallery: 24 headings, widths by 1.3.

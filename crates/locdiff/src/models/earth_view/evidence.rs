@@ -72,7 +72,8 @@ impl Finding {
     }
 
     fn is_same_as(&self, other: &Finding) -> bool {
-        let turn = (self.heading_degrees() - other.heading_degrees() + 180.0).rem_euclid(360.0) - 180.0;
+        let turn =
+            (self.heading_degrees() - other.heading_degrees() + 180.0).rem_euclid(360.0) - 180.0;
         turn.abs() < SAME_HEADING_DEGREES
             && self.middle().distance_km(other.middle()) < SAME_MIDDLE * self.width_km()
     }

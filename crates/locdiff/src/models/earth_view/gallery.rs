@@ -17,11 +17,11 @@ use crate::tensors::InvalidWeights;
 use crate::tensors::fused::numbers_of;
 
 /// Parts along the side of a map.
-pub const MAP_PARTS: usize = 24;
+pub(super) const MAP_PARTS: usize = 24;
 /// Parts along the side of a view.
-pub const VIEW_PARTS: usize = 8;
+pub(super) const VIEW_PARTS: usize = 8;
 /// Places of a view in a map, in each direction.
-pub const WINDOWS: usize = MAP_PARTS - VIEW_PARTS + 1;
+pub(super) const WINDOWS: usize = MAP_PARTS - VIEW_PARTS + 1;
 /// The sea of maps.
 pub const SEA: [u8; 3] = [12, 28, 62];
 /// Numbers of a part that are compared first: those that vary most.
@@ -30,7 +30,7 @@ pub(super) const LEADING: usize = 8;
 const PARTS: usize = MAP_PARTS * MAP_PARTS;
 const VIEWS_ACROSS: f64 = MAP_PARTS as f64 / VIEW_PARTS as f64;
 /// From one width to the next.
-pub const WIDTH_STEP: f64 = 1.3;
+const WIDTH_STEP: f64 = 1.3;
 /// Neighboring maps share a row of places, so that nothing falls between them.
 const OVERLAP: f64 = 0.97;
 /// A view with less land than this share can't be found.

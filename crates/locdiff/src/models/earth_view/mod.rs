@@ -5,7 +5,9 @@
 //! the weights and the model card; `experiments/earth-view` makes them.
 
 mod aligned_encoder;
+mod atlas;
 mod encoder;
+mod evidence;
 mod gallery;
 mod local_contrast;
 mod model;
@@ -15,8 +17,10 @@ mod search;
 mod view_encoder;
 
 pub use aligned_encoder::{AlignedEncoder, AlignedEncoderConfig, NUMBERS, PART};
+pub use atlas::{Atlas, AtlasSettings};
 pub use encoder::EarthViewEncoder;
-pub use gallery::{Gallery, GalleryMap};
+pub use evidence::{Errors, Finding, Odds, density, weighed};
+pub use gallery::{Gallery, GalleryMap, SEA};
 pub use local_contrast::local_contrast;
 pub use model::{EarthView, EarthViewSettings, NAME, Recogniser, ViewReading};
 pub use network::{ViewNetwork, ViewNetworkConfig};

@@ -11,7 +11,7 @@ use crate::tensors::fused::{Matrix, multiply, numbers_of};
 /// Pixels along the side of a picture as it is compared.
 pub const VIEW: usize = VIEW_PARTS * PART;
 /// Headings in which it is.
-pub const HEADINGS: usize = 24;
+const HEADINGS: usize = 24;
 
 const PARTS: usize = VIEW_PARTS * VIEW_PARTS;
 /// Windows of a map counted row by row, with those that begin in the last columns of a row and end in the next one:
