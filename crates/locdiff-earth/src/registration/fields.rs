@@ -8,7 +8,7 @@
 use crate::pyramid::overlaps;
 
 /// Share of the picture's side over which amplitudes are compared, to each side.
-const NEARBY: f32 = 0.12;
+const NEARBY: f32 = 0.2;
 /// Share of the whole field's mean in the mean nearby: flat places stay flat.
 const OVERALL: f32 = 0.35;
 

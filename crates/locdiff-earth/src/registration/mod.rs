@@ -25,7 +25,7 @@ const SPAN: f64 = 1.9;
 /// A dark blue like that of the sea in most pictures.
 const SEA: [u8; 3] = [15, 35, 70];
 /// How many of the scan's warps are refined, and how many of those once more.
-const STARTS: usize = 6;
+const STARTS: usize = 10;
 const FINALISTS: usize = 2;
 
 /// Where a picture lies, up to stretch and tilt.
@@ -139,7 +139,7 @@ impl Registrar {
         let (value, warp) = vectorized(
             #[inline(always)]
             || {
-                let refined = self.climbed(0, imagery, &guess, &coarse.starts, MIDDLE_STEPS, 160);
+                let refined = self.climbed(0, imagery, &guess, &coarse.starts, MIDDLE_STEPS, 90);
                 let refined = self.climbed(
                     1,
                     imagery,
