@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use burn::tensor::{Tensor, TensorData};
-use locdiff_sphere::{Anchors, Density, Kernel, LatLon, PointMasses};
+use locdiff_sphere::{Anchors, Kernel, LatLon, PointMasses};
 
 use super::embedded_places::EmbeddedPlaces;
 use super::image_head::ImageHead;
