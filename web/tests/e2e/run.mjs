@@ -337,6 +337,148 @@ await test("an uncalibrated model gives scores, never probabilities", async () =
   await other.context().close();
 });
 
+/** Measured by hand on examples/madagascar.jpg: a canned footprint, in answers of servers that give none. */
+const FOOTPRINT = {
+  corners: [[-8.534, 52.965], [-24.426, 57.39], [-27.142, 42.086], [-15.805, 38.16]].map(([latitude, longitude]) => ({ latitude, longitude })),
+  middle: { latitude: -19.97, longitude: 46.61 },
+  heading_degrees: 72,
+  width_km: 1545.5,
+  likeness: 0.71,
+};
+
+/** Adds footprints to the server's answers, one after the other, until there are none left. */
+async function withFootprints(page, footprints) {
+  await page.route("**/v1/locate*", async (route) => {
+    const response = await route.fetch();
+    const body = await response.json();
+    const footprint = footprints.shift();
+    if (footprint && body.results?.[0]?.candidates) body.results[0].footprint = footprint;
+    await route.fulfill({ response, json: body });
+  });
+}
+
+/** What the map shows of the picture. */
+const onTheMap = (page) =>
+  page.evaluate(() => {
+    const { map } = window.locdiff.globe;
+    return {
+      picture: map.getLayer("picture") !== undefined,
+      opacity: map.getLayer("picture") ? map.getPaintProperty("picture", "raster-opacity") : null,
+      lines: map.getSource("footprint").serialize().data.features?.length ?? 0,
+    };
+  });
+
+/** The colour of the map at a place, red, green and blue. */
+const colourAt = (page, latitude, longitude) =>
+  page.evaluate(
+    ([latitude, longitude]) =>
+      new Promise((resolve) => {
+        const { map } = window.locdiff.globe;
+        map.once("render", () => {
+          const canvas = map.getCanvas();
+          const copy = document.createElement("canvas");
+          [copy.width, copy.height] = [canvas.width, canvas.height];
+          const pen = copy.getContext("2d");
+          pen.drawImage(canvas, 0, 0);
+          const { x, y } = map.project([longitude, latitude]);
+          const ratio = canvas.width / canvas.clientWidth;
+          resolve([...pen.getImageData(Math.round(x * ratio), Math.round(y * ratio), 1, 1).data].slice(0, 3));
+        });
+        map.triggerRepaint();
+      }),
+    [latitude, longitude],
+  );
+
+await test("a picture with a footprint lies on the map, more or less transparent", async () => {
+  const other = await open(await running(), url, DESKTOP);
+  await withFootprints(other, [FOOTPRINT]);
+  await drop(other, [madagascar]);
+  await answered(other);
+  await settled(other);
+  const { lat, lng } = await centre(other);
+  assert.ok(Math.abs(lat - FOOTPRINT.middle.latitude) < 0.5 && Math.abs(lng - FOOTPRINT.middle.longitude) < 0.5, `the map shows ${lat},${lng}`);
+  assert.deepEqual(await onTheMap(other), { picture: true, opacity: 0.85, lines: 1 });
+  assert.match((await other.textContent(".ground")).replaceAll("\u00a0", " "), /Picture on the map.*1,550 km wide; the top of the picture points to 72° \(E\)/s);
+  await shot(other, "footprint");
+  await audit(other, "footprint, dark, desktop");
+  // By the keyboard, to all and to none of it. The sea in the picture is blue, that of the map is darker.
+  await other.focus("#opacity");
+  await other.keyboard.press("End");
+  assert.equal((await onTheMap(other)).opacity, 1);
+  const sea = { latitude: -24.4, longitude: 52.5 };
+  await settled(other);
+  const covered = await colourAt(other, sea.latitude, sea.longitude);
+  assert.ok(covered[2] > 70 && covered[2] > covered[0] + 30, `the sea of the picture is ${covered}`);
+  await other.keyboard.press("Home");
+  assert.deepEqual([(await onTheMap(other)).opacity, await other.getAttribute("#opacity", "aria-valuetext")], [0, "0\u00a0%"]);
+  await settled(other);
+  const bare = await colourAt(other, sea.latitude, sea.longitude);
+  assert.ok(bare[2] < covered[2], `the sea of the map is ${bare}, under the picture ${covered}`);
+  for (let k = 0; k < 14; k++) await other.keyboard.press("ArrowRight");
+  assert.equal((await onTheMap(other)).opacity, 0.7);
+  // The other theme keeps both.
+  await other.click("#theme");
+  assert.deepEqual([await other.inputValue("#opacity"), (await onTheMap(other)).opacity], ["70", 0.7]);
+  await settled(other);
+  await shot(other, "footprint-light");
+  await audit(other, "footprint, light, desktop");
+  const geojson = await download(other, "#save-geojson", "saved-footprint.geojson");
+  const { features } = JSON.parse(await readFile(geojson.path, "utf8"));
+  const feature = features.find(({ properties }) => properties.kind === "footprint");
+  assert.equal(feature.geometry.type, "Polygon");
+  assert.equal(feature.properties.width_km, FOOTPRINT.width_km);
+  await other.context().close();
+});
+
+await test("the picture leaves the map with a constraint elsewhere, and with another picture", async () => {
+  const other = await open(await running(), url, DESKTOP);
+  await withFootprints(other, [FOOTPRINT]);
+  await drop(other, [madagascar]);
+  await answered(other);
+  await other.fill("#within", "0,40,60,120");
+  await other.press("#within", "Enter");
+  await other.waitForSelector("#kept");
+  assert.deepEqual(await onTheMap(other), { picture: false, opacity: null, lines: 0 });
+  assert.equal(await other.locator("#opacity").count(), 0);
+  await other.click(".chip");
+  await other.waitForSelector("#kept", { state: "detached" });
+  assert.equal((await onTheMap(other)).picture, true);
+  await other.fill("#within", "Madagascar");
+  await other.press("#within", "Enter");
+  await other.waitForSelector("#kept");
+  assert.equal((await onTheMap(other)).picture, true);
+  await other.click("[data-example=sinai]");
+  await other.waitForFunction(() => window.locdiff.app.visits.length === 2 && window.locdiff.app.current.state === "answered");
+  assert.deepEqual(await onTheMap(other), { picture: false, opacity: null, lines: 0 });
+  assert.equal(await other.locator("#opacity").count(), 0);
+  await other.click("#contact-sheet .frame:first-child");
+  assert.equal((await onTheMap(other)).picture, true);
+  await other.context().close();
+});
+
+await test("a footprint over the antimeridian, and one over a pole", async () => {
+  const other = await open(await running(), url, DESKTOP);
+  const over = (corners, middle) => ({ ...FOOTPRINT, corners: corners.map(([latitude, longitude]) => ({ latitude, longitude })), middle });
+  const antimeridian = over([[-12, 175], [-12, -173], [-23, -172], [-23, 174]], { latitude: -17.6, longitude: -179 });
+  const pole = over([[82, -45], [82, 45], [82, 135], [82, -135]], { latitude: 90, longitude: 0 });
+  await withFootprints(other, [antimeridian, pole]);
+  for (const [name, [longitude, latitude]] of [["antimeridian", [-179, -17.6]], ["pole", [0, 84.5]]]) {
+    await drop(other, [madagascar]);
+    await answered(other);
+    await other.evaluate((center) => window.locdiff.globe.map.jumpTo({ center, zoom: 2.6 }), [longitude, Math.min(80, latitude)]);
+    await settled(other);
+    assert.equal((await onTheMap(other)).picture, true);
+    await shot(other, `footprint-${name}`);
+    // Not the map's own dark sea.
+    const sides = name === "pole" ? [[83, 40], [83, -40]] : [[-15, 179], [-15, -179]];
+    for (const [latitude, longitude] of sides) {
+      const colour = await colourAt(other, latitude, longitude);
+      assert.ok(colour[2] > 60, `${name}: at ${latitude},${longitude} it is ${colour}`);
+    }
+  }
+  await other.context().close();
+});
+
 for (const colorScheme of ["dark", "light"]) {
   await test(`the telephone, ${colorScheme}`, async () => {
     const phone = await open(await running(), url, { ...PHONE, colorScheme });
