@@ -11,8 +11,9 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { harmonics, startMock } from "../mock_server.mjs";
-import { answered, drop, expectErrors, launch, open, seen, settled } from "./browser.mjs";
+import { answered, colourAt, drop, expectErrors, launch, open, seen, settled } from "./browser.mjs";
 import { comparedWithServer, comparedWithSums } from "./density.mjs";
+import { FOOTPRINT, onTheMap, withFootprints } from "./footprints.mjs";
 
 const [address = "mock", folder = "../target/web-page"] = process.argv.slice(2);
 await mkdir(folder, { recursive: true });
@@ -79,6 +80,8 @@ async function download(page, selector, name) {
 }
 
 const page = await open(await running(), url, DESKTOP);
+// A picture on the map would cover the density, and the map would go to the picture.
+await withFootprints(page, []);
 
 await test("the empty page invites, without an error", async () => {
   assert.equal(await page.getAttribute("body", "data-state"), "empty");
@@ -102,23 +105,8 @@ await test("a dropped picture is answered, and the right place shows", async () 
 
 await test("the density is drawn where the first candidate is, in the program's colours", async () => {
   await settled(page);
-  const pixel = await page.evaluate(async () => {
-    const { map } = window.locdiff.globe;
-    const [place] = window.locdiff.app.current.places;
-    return new Promise((resolve) => {
-      map.once("render", () => {
-        const canvas = map.getCanvas();
-        const copy = document.createElement("canvas");
-        [copy.width, copy.height] = [canvas.width, canvas.height];
-        const pen = copy.getContext("2d");
-        pen.drawImage(canvas, 0, 0);
-        const { x, y } = map.project([place.longitude, place.latitude]);
-        const ratio = canvas.width / canvas.clientWidth;
-        resolve([...pen.getImageData(Math.round(x * ratio), Math.round(y * ratio), 1, 1).data]);
-      });
-      map.triggerRepaint();
-    });
-  });
+  const [place] = (await current(page)).places;
+  const pixel = await colourAt(page, place.latitude, place.longitude);
   // The top of inferno on the dark theme: a light yellow, unless a line runs through the place.
   assert.ok(pixel[0] > 200 && pixel[1] > 190 && pixel[2] < 200, `the pixel is ${pixel}`);
   await shot(page, "desktop");
@@ -336,58 +324,6 @@ await test("an uncalibrated model gives scores, never probabilities", async () =
   assert.doesNotMatch(column.replace("Candidates", ""), /probabilit/);
   await other.context().close();
 });
-
-/** Measured by hand on examples/madagascar.jpg: a canned footprint, in answers of servers that give none. */
-const FOOTPRINT = {
-  corners: [[-8.534, 52.965], [-24.426, 57.39], [-27.142, 42.086], [-15.805, 38.16]].map(([latitude, longitude]) => ({ latitude, longitude })),
-  middle: { latitude: -19.97, longitude: 46.61 },
-  heading_degrees: 72,
-  width_km: 1545.5,
-  likeness: 0.71,
-};
-
-/** Adds footprints to the server's answers, one after the other, until there are none left. */
-async function withFootprints(page, footprints) {
-  await page.route("**/v1/locate*", async (route) => {
-    const response = await route.fetch();
-    const body = await response.json();
-    const footprint = footprints.shift();
-    if (footprint && body.results?.[0]?.candidates) body.results[0].footprint = footprint;
-    await route.fulfill({ response, json: body });
-  });
-}
-
-/** What the map shows of the picture. */
-const onTheMap = (page) =>
-  page.evaluate(() => {
-    const { map } = window.locdiff.globe;
-    return {
-      picture: map.getLayer("picture") !== undefined,
-      opacity: map.getLayer("picture") ? map.getPaintProperty("picture", "raster-opacity") : null,
-      lines: map.getSource("footprint").serialize().data.features?.length ?? 0,
-    };
-  });
-
-/** The colour of the map at a place, red, green and blue. */
-const colourAt = (page, latitude, longitude) =>
-  page.evaluate(
-    ([latitude, longitude]) =>
-      new Promise((resolve) => {
-        const { map } = window.locdiff.globe;
-        map.once("render", () => {
-          const canvas = map.getCanvas();
-          const copy = document.createElement("canvas");
-          [copy.width, copy.height] = [canvas.width, canvas.height];
-          const pen = copy.getContext("2d");
-          pen.drawImage(canvas, 0, 0);
-          const { x, y } = map.project([longitude, latitude]);
-          const ratio = canvas.width / canvas.clientWidth;
-          resolve([...pen.getImageData(Math.round(x * ratio), Math.round(y * ratio), 1, 1).data].slice(0, 3));
-        });
-        map.triggerRepaint();
-      }),
-    [latitude, longitude],
-  );
 
 await test("a picture with a footprint lies on the map, more or less transparent", async () => {
   const other = await open(await running(), url, DESKTOP);
