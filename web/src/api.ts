@@ -65,6 +65,22 @@ export interface Inference {
   kernel_km: number | null;
 }
 
+export interface Point {
+  latitude: number;
+  longitude: number;
+}
+
+/** The ground of the central square of the upright picture, as wide as its shorter side. */
+export interface Footprint {
+  /** Upper left, upper right, lower right, lower left. */
+  corners: [Point, Point, Point, Point];
+  middle: Point;
+  /** Where the picture's upward direction points: degrees, clockwise from north. */
+  heading_degrees: number;
+  width_km: number;
+  likeness: number;
+}
+
 export interface Answer {
   image: ImageIdentity;
   model: ModelIdentity;
@@ -77,6 +93,8 @@ export interface Answer {
   area_50_km2: number;
   area_90_km2: number;
   kernel_km: number | null;
+  /** Missing if the model did not register the picture against a map. */
+  footprint?: Footprint;
   exif: { latitude: number; longitude: number; distance_km: number } | null;
   density?: DensityRecord;
   frames?: DenoisingFrame[];

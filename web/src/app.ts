@@ -1,20 +1,21 @@
 // What happens when: pictures come in, answers come back, people ask for more.
 
-import { Server, ServerProblem, type ModelEntry, type PageSettings } from "./api";
+import { Server, ServerProblem, type Answer, type ModelEntry, type PageSettings } from "./api";
 import type { Basemap } from "./basemap";
 import { answerColumn, problemColumn, waitingColumn, type Actions } from "./column";
 import { drawnRegion, parseConstraint, type Constraint } from "./constraints";
 import { Drawing } from "./drawing";
 import type { Engine } from "./engine";
-import { km, percent } from "./format";
+import { km, measuredKm, percent } from "./format";
 import type { Globe } from "./globe";
+import { drape, type Ground } from "./ground";
 import { byId, h } from "./html";
 import { listenForPictures, type Incoming } from "./intake";
 import { named } from "./names";
 import { Player } from "./playback";
 import { saveGeojson, saveMap, saveReport } from "./save/actions";
 import { apply, onSystemTheme } from "./theme";
-import { newVisit, nounOf, sha256, type Visit } from "./visit";
+import { groundOf, newVisit, nounOf, sha256, type Visit } from "./visit";
 
 interface Parts {
   server: Server;
@@ -31,6 +32,8 @@ const NAMED = 50;
 const LISTED_WITHIN = 12;
 /** So many have a pin on the map. */
 const PINS = 9;
+/** A circle that shows the ground of a picture, in widths of the ground: the square with its corners, and a little around it. */
+const GROUND_RADIUS = 0.62;
 
 export class App {
   readonly visits: Visit[] = [];
@@ -39,12 +42,18 @@ export class App {
   readonly #drawing: Drawing;
   #current: Visit | null = null;
   #drawn = 0;
+  /** Of the picture on its ground: as somebody set it last. */
+  #opacity = 0.85;
 
   readonly #actions: Actions = {
     choose: (index) => this.#choose(index),
     constrain: (text) => void this.#constrainByText(text),
     unconstrain: (index) => void this.#constrain((known) => known.filter((_, k) => k !== index)),
     draw: () => this.#draw(),
+    fade: (opacity) => {
+      this.#opacity = opacity;
+      this.#parts.globe.fadeGround(opacity);
+    },
     play: () => void this.#player.toggle((error) => this.#say(words(error).detail, true)),
     seek: (frame) => this.#player.seek(frame),
     savePng: () => void this.#saving(saveMap),
@@ -137,6 +146,7 @@ export class App {
       visit.whole = await engine.open(answer.density);
       visit.current = visit.whole;
       Object.assign(visit, await this.#measured(visit, visit.whole));
+      visit.ground = await this.#groundOf(visit.file, answer);
       visit.state = "answered";
       void this.#outline(visit);
     } catch (error) {
@@ -165,6 +175,18 @@ export class App {
     return { summary, places };
   }
 
+  /** The picture, warped to lie where the answer says. An answer without it is still an answer. */
+  async #groundOf(file: Blob, { footprint }: Answer): Promise<Ground | null> {
+    if (footprint === undefined) return null;
+    try {
+      const outline = await this.#parts.engine.outline(footprint.corners);
+      return { footprint, outline, drape: await drape(file, footprint, outline) };
+    } catch (error) {
+      this.#say(`The picture can't be laid on the map: ${words(error).detail}.`, true);
+      return null;
+    }
+  }
+
   /** Lines of regions take longest: they are drawn when they are there. */
   async #outline(visit: Visit): Promise<void> {
     const number = visit.current;
@@ -190,7 +212,7 @@ export class App {
     if (visit.state === "waiting") column.replaceChildren(waitingColumn(visit));
     else if (visit.state === "failed") column.replaceChildren(problemColumn(visit, this.#actions));
     else {
-      column.replaceChildren(answerColumn(visit, this.#parts.globe.theme, countries, this.#actions));
+      column.replaceChildren(answerColumn(visit, { theme: this.#parts.globe.theme, countries, opacity: this.#opacity }, this.#actions));
       this.#player.attach(visit, this.#canDenoise(visit), this.#actions);
     }
     byId("file-label").textContent = "Choose another picture";
@@ -215,6 +237,9 @@ export class App {
     const pins = visit.places.slice(0, PINS).filter((place, index) => index === 0 || place.mass >= 0.001);
     globe.showCandidates(pins, nounOf(visit), (index) => this.#choose(index));
     globe.showGps(visit.answer!.exif);
+    const ground = groundOf(visit);
+    globe.showGround(ground, this.#opacity);
+    if (turn && ground !== null) return globe.turnTo(ground.footprint.middle, GROUND_RADIUS * ground.footprint.width_km);
     // Near enough for the first peak, not so near that the Earth is no ball any more.
     const nearest = (visit.constraints.length === 0 ? 3300 : 900) * globe.scale;
     if (turn) globe.turnTo(visit.places[0]!, Math.max(nearest, 2.2 * summary.radius_50_km));
@@ -233,6 +258,7 @@ export class App {
     globe.showConstraints([]);
     globe.showCandidates([], "", () => undefined);
     globe.showGps(null);
+    globe.showGround(null, 0);
   }
 
   #print(visit: Visit): void {
@@ -309,7 +335,8 @@ export class App {
     const before = visit.current;
     try {
       const number = await engine.restrict(visit.whole, constraints.map(({ area }) => area));
-      Object.assign(visit, { ...(await this.#measured(visit, number)), current: number, constraints, regions: null });
+      const groundAllowed = visit.ground === null || (await engine.allows(number, visit.ground.footprint.middle));
+      Object.assign(visit, { ...(await this.#measured(visit, number)), current: number, constraints, regions: null, groundAllowed });
       if (visit === this.#current) {
         this.#render();
         this.#stage(visit, true);
@@ -361,7 +388,9 @@ export class App {
     const count = visit.places.filter((place) => place.mass >= 0.001).length;
     const within = visit.constraints.length === 0 ? "" : ` Within ${visit.constraints.map(({ label }) => label).join(" and ")}.`;
     const where = [best.name, best.around].filter((part) => part !== "").join(", ");
-    this.#say(`Prediction: ${where}, ${nounOf(visit)} ${percent(best.mass)}. Half within ${km(summary.radius_50_km)}. ${count} candidates.${within}`);
+    const ground = groundOf(visit);
+    const shown = ground === null ? "" : ` The picture is on the map, ${measuredKm(ground.footprint.width_km)} wide.`;
+    this.#say(`Prediction: ${where}, ${nounOf(visit)} ${percent(best.mass)}. Half within ${km(summary.radius_50_km)}. ${count} candidates.${within}${shown}`);
   }
 
   #say(message: string, visible = false): void {

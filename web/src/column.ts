@@ -1,16 +1,17 @@
 // The column of evidence: the answer in words and numbers, and what can be done with it.
 
 import { densityColour, ticks, type Theme } from "./colours";
-import { asked, bytes, coordinates, km, km2, percent } from "./format";
+import { asked, bytes, coordinates, heading, km, km2, measuredKm, percent } from "./format";
 import { h } from "./html";
 import type { Place } from "./names";
-import { nounOf, type Visit } from "./visit";
+import { groundOf, nounOf, type Visit } from "./visit";
 
 export interface Actions {
   choose(index: number): void;
   constrain(text: string): void;
   unconstrain(index: number): void;
   draw(): void;
+  fade(opacity: number): void;
   play(): void;
   seek(frame: number): void;
   savePng(): void;
@@ -60,7 +61,14 @@ export interface Playback {
   count: number;
 }
 
-export function answerColumn(visit: Visit, theme: Theme, countries: readonly string[], actions: Actions): HTMLElement {
+export interface Setting {
+  theme: Theme;
+  countries: readonly string[];
+  /** Of the picture on the map, 0 to 1. */
+  opacity: number;
+}
+
+export function answerColumn(visit: Visit, { theme, countries, opacity }: Setting, actions: Actions): HTMLElement {
   const best = visit.places[0]!;
   const summary = visit.summary!;
   const { model } = visit.answer!;
@@ -86,6 +94,7 @@ export function answerColumn(visit: Visit, theme: Theme, countries: readonly str
     "div",
     { class: "column" },
     head,
+    ground(visit, opacity, actions),
     candidates(visit, noun, actions),
     legend(visit, theme),
     constraints(visit, countries, noun, actions),
@@ -99,6 +108,41 @@ function gpsNote(visit: Visit): HTMLElement | null {
   const exif = visit.answer!.exif;
   if (exif === null) return null;
   return h("p", { class: "note" }, `The file's GPS data says ${coordinates(exif.latitude, exif.longitude, 3)} (×), ${km(exif.distance_km)} from the first candidate. The prediction did not use it.`);
+}
+
+/** The picture where it was taken, and a slider for how much of it is seen. */
+function ground(visit: Visit, opacity: number, actions: Actions): HTMLElement | null {
+  const ground = groundOf(visit);
+  if (ground === null) return null;
+  const { width_km, heading_degrees } = ground.footprint;
+  const part = (share: number) => `${Math.round(100 * share)}\u00a0%`;
+  const output = h("output", { for: "opacity", id: "opacity-label" }, part(opacity));
+  const slider = h("input", {
+    id: "opacity",
+    type: "range",
+    min: 0,
+    max: 100,
+    step: 5,
+    value: Math.round(100 * opacity),
+    "aria-label": "Opacity of the picture on the map",
+    "aria-valuetext": part(opacity),
+    oninput: (event) => {
+      const input = event.currentTarget as HTMLInputElement;
+      const share = Number(input.value) / 100;
+      output.textContent = part(share);
+      input.setAttribute("aria-valuetext", part(share));
+      actions.fade(share);
+    },
+  });
+  return h(
+    "section",
+    { class: "block ground", "aria-labelledby": "ground-title" },
+    h("h3", { id: "ground-title" }, "Picture on the map"),
+    ground.drape === null
+      ? h("p", { class: "note" }, "This browser can't show the file: the map has its outline only.")
+      : h("div", { class: "row player" }, h("span", { "aria-hidden": "true" }, "Opacity"), slider, output),
+    h("p", { class: "note" }, `${measuredKm(width_km)} wide; the top of the picture points to ${heading(heading_degrees)}. Found by comparing the picture with a map.`),
+  );
 }
 
 function candidates(visit: Visit, noun: string, actions: Actions): HTMLElement {

@@ -1,6 +1,7 @@
 // Asks the worker.
 
-import type { DensityRecord } from "./api";
+import type { MultiPolygon, Polygon } from "geojson";
+import type { DensityRecord, Point } from "./api";
 import type { Theme } from "./colours";
 import type { AreaRecord } from "./constraints";
 import type { Reply, Request } from "./engine.worker";
@@ -70,6 +71,15 @@ export class Engine {
 
   regions(number: number): Promise<Regions> {
     return this.#ask({ kind: "regions", number }) as Promise<Regions>;
+  }
+
+  outline(corners: readonly Point[]): Promise<Polygon | MultiPolygon> {
+    return this.#ask({ kind: "outline", corners }) as Promise<Polygon | MultiPolygon>;
+  }
+
+  /** Whether a place lies in the areas that a density was restricted to. */
+  allows(number: number, place: Point): Promise<boolean> {
+    return this.#ask({ kind: "allows", number, place }) as Promise<boolean>;
   }
 
   top(number: number): Promise<number> {

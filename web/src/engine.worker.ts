@@ -2,7 +2,7 @@
 
 import { paint, type Theme } from "./colours";
 import type { AreaRecord } from "./constraints";
-import type { DensityRecord } from "./api";
+import type { DensityRecord, Point } from "./api";
 import { Maps } from "./wasm";
 
 export type Request =
@@ -11,6 +11,8 @@ export type Request =
   | { kind: "summary"; number: number; candidates: number }
   | { kind: "scale"; number: number }
   | { kind: "regions"; number: number }
+  | { kind: "outline"; corners: readonly Point[] }
+  | { kind: "allows"; number: number; place: Point }
   | { kind: "top"; number: number }
   | { kind: "release"; numbers: number[] }
   | { kind: "values"; number: number; zoom: number; x: number; y: number; size: number }
@@ -58,6 +60,10 @@ async function answer(request: Request): Promise<{ value: unknown; transfer: Tra
       return { value: engine.scale(inner(request.number)), transfer: [] };
     case "regions":
       return { value: engine.regions(inner(request.number)), transfer: [] };
+    case "outline":
+      return { value: engine.outline(request.corners), transfer: [] };
+    case "allows":
+      return { value: engine.allows(inner(request.number), request.place), transfer: [] };
     case "top":
       // A coarse look at the whole Earth: for pictures that come by quickly.
       return { value: engine.tile(inner(request.number), 0, 0, 0, 128).reduce((a, b) => Math.max(a, b)), transfer: [] };

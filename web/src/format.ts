@@ -35,6 +35,18 @@ export function coordinates(latitude: number, longitude: number, decimals = 2): 
   return `${part(latitude, "N", "S")}, ${part(longitude, "E", "W")}`;
 }
 
+const COMPASS = ["N", "NE", "E", "SE", "S", "SW", "W", "NW"];
+
+/** 37° (NE) */
+export function heading(degrees: number): string {
+  return `${Math.round(degrees) % 360}° (${COMPASS[Math.round(degrees / 45) % 8]})`;
+}
+
+/** A width that was measured on a map: three digits. */
+export function measuredKm(value: number): string {
+  return `${significant(value, 3)}${GAP}km`;
+}
+
 export function bytes(count: number): string {
   if (count < 1000) return `${count} bytes`;
   return count < 1e6 ? `${significant(count / 1e3, 3)} kB` : `${significant(count / 1e6, 3)} MB`;

@@ -1,4 +1,4 @@
-// The stage: the Earth with its density, regions, candidates and constraints.
+// The stage: the Earth with its density, regions, candidates and constraints, and the picture on its ground.
 
 import type { FeatureCollection, Position } from "geojson";
 import * as maplibre from "maplibre-gl";
@@ -11,7 +11,8 @@ import type { Place } from "./names";
 import { areaLines, borderLines } from "./outlines";
 import { percent } from "./format";
 import { h } from "./html";
-import { DENSITY, globeStyle, paintOf, sky } from "./globe_style";
+import { DENSITY, globeStyle, paintOf, PICTURE, sky } from "./globe_style";
+import type { Drape, Ground } from "./ground";
 import type { Regions } from "./wasm";
 
 const TILE = 512;
@@ -32,6 +33,7 @@ export class Globe {
   #quick = false;
   #markers: maplibre.Marker[] = [];
   #gps: maplibre.Marker | null = null;
+  #drape: Drape | null = null;
   #turning = 0;
   readonly #ready: Promise<void>;
 
@@ -140,6 +142,29 @@ export class Globe {
     // All land has a border already.
     const features = constraints.filter(({ label }) => label !== "land").map(({ area }) => areaLines(area));
     this.#set("constraints", { type: "FeatureCollection", features });
+  }
+
+  /** Lays the picture on its ground, or takes it away. Coasts, borders and regions stay above it. */
+  showGround(ground: Ground | null, opacity: number): void {
+    const coordinates = ground === null ? [] : borderLines(ground.outline);
+    const features = ground === null ? [] : [{ type: "Feature" as const, properties: {}, geometry: { type: "MultiLineString" as const, coordinates } }];
+    this.#set("footprint", { type: "FeatureCollection", features });
+    const drape = ground?.drape ?? null;
+    if (drape !== this.#drape) {
+      if (this.map.getLayer(PICTURE)) this.map.removeLayer(PICTURE);
+      if (this.map.getSource(PICTURE)) this.map.removeSource(PICTURE);
+      this.#drape = drape;
+      if (drape === null) return;
+      const source: maplibre.CanvasSourceSpecification = { type: "canvas", canvas: drape.canvas, coordinates: drape.corners, animate: false };
+      this.map.addSource(PICTURE, source);
+      this.map.addLayer({ id: PICTURE, type: "raster", source: PICTURE, paint: { "raster-fade-duration": 0 } }, "graticule");
+    }
+    this.fadeGround(opacity);
+  }
+
+  /** How much of the picture on its ground is seen, 0 to 1. */
+  fadeGround(opacity: number): void {
+    if (this.map.getLayer(PICTURE)) this.map.setPaintProperty(PICTURE, "raster-opacity", opacity);
   }
 
   showSketch(points: readonly Position[], pointer: Position | null): void {

@@ -6,6 +6,8 @@ import { graticule, type Basemap } from "./basemap";
 import { GROUND, type Theme } from "./colours";
 
 export const DENSITY = "density";
+/** The picture on the ground. */
+export const PICTURE = "picture";
 
 interface Paint {
   layer: string;
@@ -26,6 +28,8 @@ export function paintOf(theme: Theme): Paint[] {
     { layer: "names", property: "text-color", value: ground.text },
     { layer: "names", property: "text-halo-color", value: ground.halo },
     { layer: "constraints", property: "line-color", value: ground.text },
+    { layer: "footprint-halo", property: "line-color", value: ground.halo },
+    { layer: "footprint", property: "line-color", value: ground.text },
     { layer: "region-halo", property: "line-color", value: ground.halo },
     { layer: "region-90", property: "line-color", value: ground.mark },
     { layer: "region-50", property: "line-color", value: ground.mark },
@@ -66,6 +70,7 @@ export function globeStyle(
     names: geojson(basemap.labels()),
     regions: geojson(empty, 0.1),
     constraints: geojson(empty),
+    footprint: geojson(empty, 0.1),
     sketch: geojson(empty),
   };
   const layers: LayerSpecification[] = [
@@ -99,6 +104,8 @@ export function globeStyle(
     line("coast", "coast", { "line-width": 0.8 }),
     line("borders", "borders", { "line-width": 0.6, "line-opacity": 0.55 }),
     line("constraints", "constraints", { "line-width": 1.6, "line-dasharray": [1, 2], "line-opacity": 0.9 }),
+    line("footprint-halo", "footprint", { "line-width": 3, "line-opacity": 0.6 }),
+    line("footprint", "footprint", { "line-width": 1.2 }),
     line("region-halo", "regions", { "line-width": 3.4, "line-opacity": 0.75 }),
     line("region-90", "regions", { "line-width": 1.7, "line-dasharray": [3, 2] }, ["==", ["get", "level"], 0.9]),
     line("region-50", "regions", { "line-width": 1.9 }, ["==", ["get", "level"], 0.5]),

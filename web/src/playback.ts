@@ -120,6 +120,7 @@ export class Player {
     document.body.classList.add("denoising");
     this.#parts.globe.showDensity(found, quick);
     this.#parts.globe.showRegions(null);
+    this.#parts.globe.showGround(null, 0);
     const slider = document.getElementById("frame") as HTMLInputElement | null;
     if (slider !== null && slider.value !== String(frame)) slider.value = String(frame);
     this.#label();

@@ -2,6 +2,7 @@
 
 import type { Answer } from "./api";
 import type { Constraint } from "./constraints";
+import type { Ground } from "./ground";
 import type { Place } from "./names";
 import type { Regions, Summary } from "./wasm";
 
@@ -27,6 +28,10 @@ export interface Visit {
   /** Comes a little later than the rest. */
   regions: Regions | null;
   places: Place[];
+  /** The ground that the picture shows; null if the model found none. */
+  ground: Ground | null;
+  /** Whether the middle of that ground lies within the constraints. */
+  groundAllowed: boolean;
   frames: { step: number; of: number; number: number; top: number }[] | null;
 }
 
@@ -50,8 +55,15 @@ export function newVisit(file: Blob, name: string, model: string | null): Visit 
     summary: null,
     regions: null,
     places: [],
+    ground: null,
+    groundAllowed: true,
     frames: null,
   };
+}
+
+/** The ground to be shown, if there is any within the constraints. */
+export function groundOf(visit: Pick<Visit, "ground" | "groundAllowed">): Ground | null {
+  return visit.groundAllowed ? visit.ground : null;
 }
 
 /** What the numbers are called: a model that is not calibrated gives scores. */

@@ -1,6 +1,6 @@
 // crates/locdiff-wasm's functions, as TypeScript sees them.
 
-import type { Candidate, DensityRecord } from "./api";
+import type { Candidate, DensityRecord, Point } from "./api";
 import type { AreaRecord } from "./constraints";
 import type { FeatureCollection, MultiPolygon, Polygon } from "geojson";
 
@@ -16,6 +16,8 @@ interface Exports {
   locdiff_summary(number: number, candidates: number): number;
   locdiff_scale(number: number): number;
   locdiff_regions(number: number): number;
+  locdiff_outline(json: number, length: number): number;
+  locdiff_allows(number: number, latitude: number, longitude: number): number;
   locdiff_tile(number: number, zoom: number, x: number, y: number, size: number): number;
 }
 
@@ -77,6 +79,18 @@ export class Maps {
   regions(number: number): Regions {
     this.#checked(this.#exports.locdiff_regions(number));
     return JSON.parse(this.#text()) as Regions;
+  }
+
+  /** The polygon between corners, cut at the antimeridian. */
+  outline(corners: readonly Point[]): Polygon | MultiPolygon {
+    this.#checked(this.#withText(corners, (at, length) => this.#exports.locdiff_outline(at, length)));
+    return JSON.parse(this.#text()) as Polygon | MultiPolygon;
+  }
+
+  /** Whether a place lies in the areas that a density was restricted to. */
+  allows(number: number, { latitude, longitude }: Point): boolean {
+    this.#checked(this.#exports.locdiff_allows(number, latitude, longitude));
+    return JSON.parse(this.#text()) as boolean;
   }
 
   /** Log-densities, row by row from the north. */

@@ -78,6 +78,8 @@ function visit(): Visit {
     summary: { candidates: [], radius_50_km: 1, radius_90_km: 2, area_50_km2: 3, area_90_km2: 4, kernel_km: 25, top_log_density: 0, share: 0.25, normaliser_error: 0 },
     regions: { type: "FeatureCollection", features: [{ type: "Feature", geometry: { type: "Polygon", coordinates: [] }, properties: { kind: "region", level: 0.5, area_km2: 3 } }] },
     places: [{ ...candidate(1.23456789, 2), name: `town${evil}`, around: "</title><script>alert(3)</script>", country: null }],
+    ground: null,
+    groundAllowed: true,
     frames: null,
   };
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
 use locdiff::locate::{
-    AnswerOptions, ChosenBecause, ImageFacts, Located, ModelFacts, NoAnswer, locate_because,
+    AnswerOptions, ChosenBecause, ImageFacts, LocateResult, ModelFacts, NoAnswer, locate_because,
     locate_in_turn,
 };
 use locdiff::models::{BUILT_IN, EncoderSource, FOR_THE_GROUND, installed_models};
@@ -215,7 +215,7 @@ impl Engine {
         made: &mut BTreeMap<usize, Made>,
     ) {
         let chosen = self.chosen(options);
-        let located: Vec<Located> = match chosen.as_deref() {
+        let located: Vec<LocateResult> = match chosen.as_deref() {
             Ok([model]) if options.model.is_some() => {
                 locate_because(model, ChosenBecause::Named, &photos)
             }
@@ -308,7 +308,7 @@ impl Wanted {
 
 /// The record of an answer, with all that was asked for.
 fn answer(
-    located: Located,
+    located: LocateResult,
     read: Read,
     photo: &Photo,
     options: &LocateOptions,

@@ -190,7 +190,7 @@ pub(crate) fn sin_cos_degrees(degrees: f64) -> (f64, f64) {
     }
 }
 
-fn wrap_degrees(longitude: f64) -> f64 {
+pub(crate) fn wrap_degrees(longitude: f64) -> f64 {
     if (-180.0..180.0).contains(&longitude) {
         return longitude;
     }

@@ -7,6 +7,7 @@
 //! along latitude ±90, for example 0,60 → 360,60 → 360,90 → 0,90.
 
 mod edges;
+mod great_circles;
 
 use edges::EdgeIndex;
 

@@ -106,6 +106,23 @@ pub(crate) extern "C" fn locdiff_regions(number: u32) -> u32 {
     answered(|maps| Ok((1, maps.regions(number, &[0.9, 0.5])?.into_bytes())))
 }
 
+/// The polygon between corners from JSON, as a GeoJSON geometry.
+///
+/// # Safety
+/// `json` must point at `len` readable bytes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn locdiff_outline(json: *const u8, len: usize) -> u32 {
+    // SAFETY: the caller promises so many readable bytes.
+    let json = unsafe { text(json, len) };
+    answered(|maps| Ok((1, maps.outline(&json)?.into_bytes())))
+}
+
+/// Whether a density was restricted to areas that hold a place: `true` or `false`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn locdiff_allows(number: u32, latitude: f64, longitude: f64) -> u32 {
+    answered(|maps| Ok((1, maps.allows(number, latitude, longitude)?.to_string().into_bytes())))
+}
+
 /// Log-densities of a tile, as little-endian f32, row by row from the north.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn locdiff_tile(number: u32, zoom: u32, x: u32, y: u32, size: u32) -> u32 {

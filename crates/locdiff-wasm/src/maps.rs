@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use locdiff_sphere::{
-    Density, DensityRecord, InvalidArea, InvalidDensity, InvalidPlace, InvalidRecord, Survey,
+    Density, DensityRecord, InvalidArea, InvalidDensity, InvalidPlace, InvalidRecord, LatLon,
+    MultiPolygon, Survey,
 };
 use serde_json::{Value, json};
 
 use crate::Tile;
-use crate::records::{AreaRecord, CandidateRecord, ScaleRecord, SummaryRecord};
+use crate::records::{AreaRecord, CandidateRecord, CornerRecord, ScaleRecord, SummaryRecord};
 
 /// Densities that the page has opened.
 #[derive(Debug, Default)]
@@ -39,6 +40,9 @@ pub enum Problem {
     /// Not a place.
     #[error(transparent)]
     Place(#[from] InvalidPlace),
+    /// Corners that are all in one place or on one line.
+    #[error("there is no area between these corners")]
+    NoArea,
     /// Not an area.
     #[error(transparent)]
     Area(#[from] InvalidArea),
@@ -128,6 +132,28 @@ impl Maps {
             }
         }
         Ok(json!({ "type": "FeatureCollection", "features": features }).to_string())
+    }
+
+    /// The polygon between corners `[{"latitude":…,"longitude":…},…]` with great circles as edges, as a GeoJSON geometry: what a
+    /// picture's footprint looks like on a map.
+    pub fn outline(&self, json: &str) -> Result<String, Problem> {
+        let corners: Vec<CornerRecord> = serde_json::from_str(json)?;
+        let corners: Result<Vec<LatLon>, _> = corners.iter().map(CornerRecord::place).collect();
+        let outline = MultiPolygon::with_great_circles(&corners?).ok_or(Problem::NoArea)?;
+        Ok(outline.to_geojson())
+    }
+
+    /// Whether a place lies in all areas that the density was restricted to; every place does if there are none.
+    pub fn allows(&self, number: u32, latitude: f64, longitude: f64) -> Result<bool, Problem> {
+        let place = LatLon::new(latitude, longitude)?;
+        let mut density = self.density(number)?;
+        while let Density::Restriction(part) = density {
+            if !part.area().contains(place) {
+                return Ok(false);
+            }
+            density = part.whole();
+        }
+        Ok(true)
     }
 
     /// Log-densities at the middles of a tile's pixels, row by row from the north.

@@ -1,6 +1,6 @@
 //! What the page sends and gets, as JSON, but for densities: those are `locdiff_sphere::DensityRecord`.
 
-use locdiff_sphere::{Area, LatLon, MultiPolygon};
+use locdiff_sphere::{Area, InvalidPlace, LatLon, MultiPolygon};
 use serde::{Deserialize, Serialize};
 
 use crate::Problem;
@@ -25,6 +25,19 @@ impl AreaRecord {
             }
             AreaRecord::Polygons { coordinates } => Area::polygons(MultiPolygon::new(coordinates)?),
         })
+    }
+}
+
+/// A corner of a polygon.
+#[derive(Debug, Deserialize)]
+pub(crate) struct CornerRecord {
+    latitude: f64,
+    longitude: f64,
+}
+
+impl CornerRecord {
+    pub(crate) fn place(&self) -> Result<LatLon, InvalidPlace> {
+        LatLon::new(self.latitude, self.longitude)
     }
 }
 

@@ -265,3 +265,28 @@ fn problems_have_words() {
     maps.release(flat);
     assert!(matches!(maps.density(flat), Err(Problem::Unknown(_))));
 }
+
+#[test]
+fn footprints_have_outlines_and_stay_where_their_middle_is_allowed() {
+    let mut maps = Maps::default();
+    let corners = r#"[{"latitude":1,"longitude":179},{"latitude":1,"longitude":-179},
+        {"latitude":-1,"longitude":-179},{"latitude":-1,"longitude":179}]"#;
+    let outline = parsed(&maps.outline(corners).expect("an outline"));
+    assert_eq!(outline["type"], "MultiPolygon");
+    assert_eq!(outline["coordinates"].as_array().map(Vec::len), Some(2));
+    assert!(matches!(maps.outline("[]"), Err(Problem::NoArea)));
+    assert!(matches!(maps.outline(r#"[{"latitude":91,"longitude":0}]"#), Err(Problem::Place(_))));
+
+    let whole = maps.open(&exponential_json(&two_peaks())).expect("opens");
+    let north = r#"{"kind":"box","south":0,"west":-180,"north":90,"east":180}"#;
+    let circle = r#"{"kind":"circle","latitude":48,"longitude":0,"radius_km":900}"#;
+    let northern = maps.restrict(whole, north).expect("restricts");
+    let both = maps.restrict(northern, circle).expect("restricts");
+    let allowed = |number, latitude, longitude| maps.allows(number, latitude, longitude);
+    assert!(allowed(whole, -50.0, 20.0).expect("a place"));
+    assert!(!allowed(northern, -50.0, 20.0).expect("a place"));
+    assert!(allowed(northern, 50.0, 120.0).expect("a place"));
+    assert!(!allowed(both, 50.0, 120.0).expect("a place"));
+    assert!(allowed(both, 49.0, 2.0).expect("a place"));
+    assert!(matches!(allowed(99, 0.0, 0.0), Err(Problem::Unknown(99))));
+}

@@ -29,8 +29,8 @@ pub mod tensors;
 
 pub use geography::Constraint;
 pub use locate::{
-    Answer, Candidate, Estimate, Geolocator, Inference, InferenceOptions, LocationModel,
-    ModelIdentity, NotItsKind, Summary,
+    Answer, Candidate, Estimate, Footprint, Geolocator, Inference, InferenceOptions, Located,
+    LocationModel, ModelIdentity, NotItsKind, Summary,
 };
 pub use models::{CannotOpen, ModelHome, OpenOptions};
 pub use photo::Photo;

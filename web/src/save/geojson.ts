@@ -2,11 +2,12 @@
 
 import type { Feature, FeatureCollection, Geometry } from "geojson";
 import { cornersOf } from "../constraints";
-import type { Visit } from "../visit";
+import type { Ground } from "../ground";
+import { groundOf, type Visit } from "../visit";
 
 const degrees = (value: number) => Math.round(value * 1e6) / 1e6;
 
-export function geojsonOf(visit: Pick<Visit, "answer" | "regions" | "places" | "name" | "constraints">): FeatureCollection {
+export function geojsonOf(visit: Pick<Visit, "answer" | "regions" | "places" | "name" | "constraints" | "ground" | "groundAllowed">): FeatureCollection {
   const { model, image } = visit.answer!;
   const about = {
     image: visit.name,
@@ -26,6 +27,8 @@ export function geojsonOf(visit: Pick<Visit, "answer" | "regions" | "places" | "
     const properties = { kind: "candidate", rank: index + 1, latitude, longitude, mass, radius_km, name, around, country, ...about };
     return { type: "Feature", geometry: { type: "Point", coordinates: [longitude, latitude] }, properties };
   });
+  const ground = groundOf(visit);
+  const grounds = ground === null ? [] : [footprintFeature(ground, about)];
   const constraints = visit.constraints.map((constraint): Feature => {
     const { label, area } = constraint;
     // Of named countries the name is enough.
@@ -34,5 +37,10 @@ export function geojsonOf(visit: Pick<Visit, "answer" | "regions" | "places" | "
     const numbers = area.kind === "polygons" ? {} : area;
     return { type: "Feature", geometry: geometry!, properties: { ...numbers, ...about, kind: "constraint", label } };
   });
-  return { type: "FeatureCollection", features: [...regions, ...candidates, ...constraints] };
+  return { type: "FeatureCollection", features: [...regions, ...candidates, ...grounds, ...constraints] };
+}
+
+function footprintFeature({ footprint, outline }: Ground, about: object): Feature {
+  const { middle, heading_degrees, width_km, likeness } = footprint;
+  return { type: "Feature", geometry: outline, properties: { kind: "footprint", ...middle, heading_degrees, width_km, likeness, ...about } };
 }

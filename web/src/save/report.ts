@@ -1,9 +1,9 @@
 // A report for somebody's file: one HTML document that asks nobody for anything.
 
 import { cornersOf } from "../constraints";
-import { asked, bytes, coordinates, km, km2, percent } from "../format";
+import { asked, bytes, coordinates, heading, km, km2, measuredKm, percent } from "../format";
 import { escaped } from "../html";
-import { nounOf, type Visit } from "../visit";
+import { groundOf, nounOf, type Visit } from "../visit";
 import { geojsonOf } from "./geojson";
 
 export interface ReportParts {
@@ -53,6 +53,7 @@ export function reportOf(parts: ReportParts): string {
   const within = visit.constraints.map((constraint) => [constraint.label, cornersOf(constraint)].filter((part) => part !== "").join(": "));
   const constraintText = within.length === 0 ? "none: the whole Earth" : `${within.join(" and ")}; set on the page by its user. ${percent(summary.share)} of the unconstrained answer lies there, and all numbers are renormalised to it`;
   const sameHash = visit.localSha256 === null ? "computed by the server" : visit.localSha256 === image.sha256 ? "computed by the server and by the browser, the same" : `computed by the server; the browser computes ${visit.localSha256}`;
+  const footprint = groundOf(visit)?.footprint;
   const limits = [
     "This is a prediction by a statistical model, not evidence of where the picture was taken. It says where such pictures are usually taken.",
     model.calibrated
@@ -85,6 +86,7 @@ ${entry("Size", `${image.width} × ${image.height} pixels, ${bytes(image.bytes)}
 ${entry("SHA-256", image.sha256)}
 ${entry("Hash", sameHash)}
 ${exif === null ? entry("GPS in the file", "none") : entry("GPS in the file", `${coordinates(exif.latitude, exif.longitude, 5)}, ${km(exif.distance_km)} from the first candidate; not used for the prediction`)}
+${footprint === undefined ? "" : entry("Ground", `${measuredKm(footprint.width_km)} wide around ${coordinates(footprint.middle.latitude, footprint.middle.longitude, 4)}, the top of the picture points to ${heading(footprint.heading_degrees)}; the central square of the picture, compared with a map`)}
 </dl>
 
 <h2>The map</h2>

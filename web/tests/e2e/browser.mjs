@@ -89,3 +89,24 @@ export async function settled(page) {
   });
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 }
+
+/** The colour of the map at a place, red, green and blue. */
+export const colourAt = (page, latitude, longitude) =>
+  page.evaluate(
+    ([latitude, longitude]) =>
+      new Promise((resolve) => {
+        const { map } = window.locdiff.globe;
+        map.once("render", () => {
+          const canvas = map.getCanvas();
+          const copy = document.createElement("canvas");
+          [copy.width, copy.height] = [canvas.width, canvas.height];
+          const pen = copy.getContext("2d");
+          pen.drawImage(canvas, 0, 0);
+          const { x, y } = map.project([longitude, latitude]);
+          const ratio = canvas.width / canvas.clientWidth;
+          resolve([...pen.getImageData(Math.round(x * ratio), Math.round(y * ratio), 1, 1).data].slice(0, 3));
+        });
+        map.triggerRepaint();
+      }),
+    [latitude, longitude],
+  );

@@ -11,8 +11,9 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { harmonics, startMock } from "../mock_server.mjs";
-import { answered, drop, expectErrors, launch, open, seen, settled } from "./browser.mjs";
+import { answered, colourAt, drop, expectErrors, launch, open, seen, settled } from "./browser.mjs";
 import { comparedWithServer, comparedWithSums } from "./density.mjs";
+import { FOOTPRINT, onTheMap, withFootprints } from "./footprints.mjs";
 
 const [address = "mock", folder = "../target/web-page"] = process.argv.slice(2);
 await mkdir(folder, { recursive: true });
@@ -79,6 +80,8 @@ async function download(page, selector, name) {
 }
 
 const page = await open(await running(), url, DESKTOP);
+// A picture on the map would cover the density, and the map would go to the picture.
+await withFootprints(page, []);
 
 await test("the empty page invites, without an error", async () => {
   assert.equal(await page.getAttribute("body", "data-state"), "empty");
@@ -102,23 +105,8 @@ await test("a dropped picture is answered, and the right place shows", async () 
 
 await test("the density is drawn where the first candidate is, in the program's colours", async () => {
   await settled(page);
-  const pixel = await page.evaluate(async () => {
-    const { map } = window.locdiff.globe;
-    const [place] = window.locdiff.app.current.places;
-    return new Promise((resolve) => {
-      map.once("render", () => {
-        const canvas = map.getCanvas();
-        const copy = document.createElement("canvas");
-        [copy.width, copy.height] = [canvas.width, canvas.height];
-        const pen = copy.getContext("2d");
-        pen.drawImage(canvas, 0, 0);
-        const { x, y } = map.project([place.longitude, place.latitude]);
-        const ratio = canvas.width / canvas.clientWidth;
-        resolve([...pen.getImageData(Math.round(x * ratio), Math.round(y * ratio), 1, 1).data]);
-      });
-      map.triggerRepaint();
-    });
-  });
+  const [place] = (await current(page)).places;
+  const pixel = await colourAt(page, place.latitude, place.longitude);
   // The top of inferno on the dark theme: a light yellow, unless a line runs through the place.
   assert.ok(pixel[0] > 200 && pixel[1] > 190 && pixel[2] < 200, `the pixel is ${pixel}`);
   await shot(page, "desktop");
@@ -334,6 +322,96 @@ await test("an uncalibrated model gives scores, never probabilities", async () =
   const column = await other.textContent("#column");
   assert.match(column, /score/);
   assert.doesNotMatch(column.replace("Candidates", ""), /probabilit/);
+  await other.context().close();
+});
+
+await test("a picture with a footprint lies on the map, more or less transparent", async () => {
+  const other = await open(await running(), url, DESKTOP);
+  await withFootprints(other, [FOOTPRINT]);
+  await drop(other, [madagascar]);
+  await answered(other);
+  await settled(other);
+  const { lat, lng } = await centre(other);
+  assert.ok(Math.abs(lat - FOOTPRINT.middle.latitude) < 0.5 && Math.abs(lng - FOOTPRINT.middle.longitude) < 0.5, `the map shows ${lat},${lng}`);
+  assert.deepEqual(await onTheMap(other), { picture: true, opacity: 0.85, lines: 1 });
+  assert.match((await other.textContent(".ground")).replaceAll("\u00a0", " "), /Picture on the map.*1,550 km wide; the top of the picture points to 72° \(E\)/s);
+  await shot(other, "footprint");
+  await audit(other, "footprint, dark, desktop");
+  // By the keyboard, to all and to none of it. The sea in the picture is blue, that of the map is darker.
+  await other.focus("#opacity");
+  await other.keyboard.press("End");
+  assert.equal((await onTheMap(other)).opacity, 1);
+  const sea = { latitude: -24.4, longitude: 52.5 };
+  await settled(other);
+  const covered = await colourAt(other, sea.latitude, sea.longitude);
+  assert.ok(covered[2] > 70 && covered[2] > covered[0] + 30, `the sea of the picture is ${covered}`);
+  await other.keyboard.press("Home");
+  assert.deepEqual([(await onTheMap(other)).opacity, await other.getAttribute("#opacity", "aria-valuetext")], [0, "0\u00a0%"]);
+  await settled(other);
+  const bare = await colourAt(other, sea.latitude, sea.longitude);
+  assert.ok(bare[2] < covered[2], `the sea of the map is ${bare}, under the picture ${covered}`);
+  for (let k = 0; k < 14; k++) await other.keyboard.press("ArrowRight");
+  assert.equal((await onTheMap(other)).opacity, 0.7);
+  // The other theme keeps both.
+  await other.click("#theme");
+  assert.deepEqual([await other.inputValue("#opacity"), (await onTheMap(other)).opacity], ["70", 0.7]);
+  await settled(other);
+  await shot(other, "footprint-light");
+  await audit(other, "footprint, light, desktop");
+  const geojson = await download(other, "#save-geojson", "saved-footprint.geojson");
+  const { features } = JSON.parse(await readFile(geojson.path, "utf8"));
+  const feature = features.find(({ properties }) => properties.kind === "footprint");
+  assert.equal(feature.geometry.type, "Polygon");
+  assert.equal(feature.properties.width_km, FOOTPRINT.width_km);
+  await other.context().close();
+});
+
+await test("the picture leaves the map with a constraint elsewhere, and with another picture", async () => {
+  const other = await open(await running(), url, DESKTOP);
+  await withFootprints(other, [FOOTPRINT]);
+  await drop(other, [madagascar]);
+  await answered(other);
+  await other.fill("#within", "0,40,60,120");
+  await other.press("#within", "Enter");
+  await other.waitForSelector("#kept");
+  assert.deepEqual(await onTheMap(other), { picture: false, opacity: null, lines: 0 });
+  assert.equal(await other.locator("#opacity").count(), 0);
+  await other.click(".chip");
+  await other.waitForSelector("#kept", { state: "detached" });
+  assert.equal((await onTheMap(other)).picture, true);
+  await other.fill("#within", "Madagascar");
+  await other.press("#within", "Enter");
+  await other.waitForSelector("#kept");
+  assert.equal((await onTheMap(other)).picture, true);
+  await other.click("[data-example=sinai]");
+  await other.waitForFunction(() => window.locdiff.app.visits.length === 2 && window.locdiff.app.current.state === "answered");
+  assert.deepEqual(await onTheMap(other), { picture: false, opacity: null, lines: 0 });
+  assert.equal(await other.locator("#opacity").count(), 0);
+  await other.click("#contact-sheet .frame:first-child");
+  assert.equal((await onTheMap(other)).picture, true);
+  await other.context().close();
+});
+
+await test("a footprint over the antimeridian, and one over a pole", async () => {
+  const other = await open(await running(), url, DESKTOP);
+  const over = (corners, middle) => ({ ...FOOTPRINT, corners: corners.map(([latitude, longitude]) => ({ latitude, longitude })), middle });
+  const antimeridian = over([[-12, 175], [-12, -173], [-23, -172], [-23, 174]], { latitude: -17.6, longitude: -179 });
+  const pole = over([[82, -45], [82, 45], [82, 135], [82, -135]], { latitude: 90, longitude: 0 });
+  await withFootprints(other, [antimeridian, pole]);
+  for (const [name, [longitude, latitude]] of [["antimeridian", [-179, -17.6]], ["pole", [0, 84.5]]]) {
+    await drop(other, [madagascar]);
+    await answered(other);
+    await other.evaluate((center) => window.locdiff.globe.map.jumpTo({ center, zoom: 2.6 }), [longitude, Math.min(80, latitude)]);
+    await settled(other);
+    assert.equal((await onTheMap(other)).picture, true);
+    await shot(other, `footprint-${name}`);
+    // Not the map's own dark sea.
+    const sides = name === "pole" ? [[83, 40], [83, -40]] : [[-15, 179], [-15, -179]];
+    for (const [latitude, longitude] of sides) {
+      const colour = await colourAt(other, latitude, longitude);
+      assert.ok(colour[2] > 60, `${name}: at ${latitude},${longitude} it is ${colour}`);
+    }
+  }
   await other.context().close();
 });
 

@@ -54,7 +54,8 @@ pub(crate) struct Arguments {
     /// One JSON object per picture and model
     #[arg(long, group = "format")]
     json: bool,
-    /// A GeoJSON FeatureCollection: candidates as points, the 50 % and 90 % regions as polygons
+    /// A GeoJSON FeatureCollection: candidates as points, the 50 % and 90 % regions and the picture's footprint, if
+    /// there is one, as polygons
     #[arg(long, group = "format")]
     geojson: bool,
     /// One line per candidate, with a heading

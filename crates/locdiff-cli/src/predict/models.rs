@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
-use locdiff::locate::{ChosenBecause, Located, NoAnswer, locate_because, locate_in_turn};
+use locdiff::locate::{ChosenBecause, LocateResult, NoAnswer, locate_because, locate_in_turn};
 use locdiff::models::{BUILT_IN, FOR_THE_GROUND, installed_models};
 use locdiff::{Geolocator, ModelHome, OpenOptions, Photo};
 
@@ -41,7 +41,7 @@ impl Other<'_> {
     }
 
     /// What it makes of each; or why it can't be opened, of each.
-    fn locate(&self, photos: &[Photo]) -> Vec<Located> {
+    fn locate(&self, photos: &[Photo]) -> Vec<LocateResult> {
         match self.opened() {
             Ok(model) => locate_because(model, ChosenBecause::ForTheGround, photos),
             Err(reason) => {
@@ -72,7 +72,7 @@ impl<'a> Models<'a> {
     }
 
     /// What is said of each photograph, and by which model if it could be opened.
-    pub(super) fn locate(&self, photos: &[Photo]) -> Vec<Vec<(Located, Option<&Geolocator>)>> {
+    pub(super) fn locate(&self, photos: &[Photo]) -> Vec<Vec<(LocateResult, Option<&Geolocator>)>> {
         match self {
             Models::Named(models) => {
                 let mut all: Vec<Vec<_>> = photos.iter().map(|_| Vec::new()).collect();

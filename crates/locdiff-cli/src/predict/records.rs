@@ -73,8 +73,7 @@ impl Records {
                 writeln!(stdout(), "{}", serde_json::to_string(&answer.record)?)?;
             }
             Format::GeoJson { features } => {
-                let survey = answer.estimate.survey();
-                for feature in answer.record.features(&survey, &[0.9, 0.5]) {
+                for feature in answer.record.features(&answer.estimate, &[0.9, 0.5]) {
                     write_feature(features, &feature)?;
                 }
             }

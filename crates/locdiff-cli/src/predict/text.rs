@@ -4,8 +4,8 @@ use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
 
-use locdiff::Inference;
 use locdiff::locate::Decode;
+use locdiff::{Footprint, Inference};
 
 use super::answer::Answered;
 use super::terminal_map;
@@ -36,6 +36,9 @@ pub(super) fn print(answer: &Answered<'_>, map: bool) -> anyhow::Result<()> {
         rounded(record.radius_50_km),
         rounded(record.radius_90_km),
     )?;
+    if let Some(footprint) = answer.estimate.footprint() {
+        writeln!(out, "  {}", footprint_line(footprint))?;
+    }
     if map {
         writeln!(out)?;
         terminal_map::print(&mut out, answer, columns)?;
@@ -92,6 +95,22 @@ pub(super) fn print(answer: &Answered<'_>, map: bool) -> anyhow::Result<()> {
     wrapped(&mut out, &note, columns)?;
     writeln!(out, "{FAINT:#}")?;
     Ok(())
+}
+
+/// How large the ground of the picture is, and how it is turned.
+fn footprint_line(footprint: &Footprint) -> String {
+    // Registered against a map it is known better than the answer: three digits.
+    let width = match footprint.width_km {
+        km if km >= 1000.0 => rounded(km),
+        km if km >= 100.0 => format!("{km:.0}"),
+        km => format!("{km:.1}"),
+    };
+    // 359.7 is 0.
+    let heading = footprint.heading_degrees.round().rem_euclid(360.0);
+    format!(
+        "footprint {width} km wide, top of the picture points to {heading:.0}° ({})",
+        footprint.compass_point()
+    )
 }
 
 /// How the model was asked, in words.
@@ -187,6 +206,23 @@ mod tests {
         }
         assert_eq!([percent(0.4), percent(0.0123), percent(1e-5)], ["40 %", "1.2 %", "<0.1 %"]);
         assert_eq!(shortened("Île-de-France", 6), "Île-d…");
+    }
+
+    #[test]
+    fn a_footprint_is_one_line() {
+        let middle = locdiff_sphere::LatLon::new(48.0, 2.0).expect("a place");
+        let footprint = Footprint {
+            corners: [middle; 4],
+            middle,
+            heading_degrees: 37.2,
+            width_km: 412.3,
+            likeness: 0.8,
+        };
+        let line = "footprint 412 km wide, top of the picture points to 37° (NE)";
+        assert_eq!(footprint_line(&footprint), line);
+        let small = Footprint { heading_degrees: 359.8, width_km: 35.62, ..footprint };
+        let line = "footprint 35.6 km wide, top of the picture points to 0° (N)";
+        assert_eq!(footprint_line(&small), line);
     }
 
     #[test]

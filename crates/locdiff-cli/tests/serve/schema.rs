@@ -1,6 +1,9 @@
 //! `docs/answer.schema.json`, which every interface's output must fit.
 
 use jsonschema::Validator;
+use locdiff::locate::{AnswerOptions, ChosenBecause, ImageFacts};
+use locdiff::{Answer, Estimate, Footprint, Inference, Located, ModelIdentity};
+use locdiff_sphere::{Kernel, LatLon, PointMasses};
 use serde_json::{Value, json};
 
 use crate::client::repository;
@@ -58,4 +61,36 @@ fn the_schema_rejects_what_it_should() {
     assert!(
         !densities.is_valid(&json!({ "kind": "square", "max_degree": 0, "coefficients": [1.5] }))
     );
+}
+
+/// Whether a model finds a footprint depends on the picture, so these answers are made by hand.
+#[test]
+fn answers_with_a_footprint_fit() {
+    for (latitude, longitude) in [(48.0, 2.0), (-17.0, 179.5), (89.5, 12.0)] {
+        let middle = LatLon::new(latitude, longitude).unwrap();
+        let corners = [-45.0, 45.0, 135.0, 225.0].map(|to| middle.destination(37.0 + to, 300.0));
+        let footprint =
+            Footprint { corners, middle, heading_degrees: 37.0, width_km: 424.3, likeness: 0.75 };
+        let masses = PointMasses::new(vec![middle], &[1.0]).unwrap();
+        let density = masses.spread(Kernel::new(50.0).unwrap());
+        let identity = ModelIdentity {
+            name: "registering".to_owned(),
+            version: "1".to_owned(),
+            description: "a test".to_owned(),
+            calibrated: false,
+            prior: None,
+        };
+        let located = Located { density, footprint: Some(footprint) };
+        let estimate = Estimate::new(located, identity, Inference::default(), Vec::new());
+        let (image, options) = (ImageFacts::named("a.jpg"), AnswerOptions::default());
+        let answer = Answer::new(image, &estimate, ChosenBecause::Named, None, &options);
+        let record = serde_json::to_value(&answer).unwrap();
+        assert_fits(&record);
+        fits("Footprint", &record["footprint"]);
+        let features = answer.features(&estimate, &[0.5]);
+        assert_eq!(features[3]["properties"]["kind"], "footprint");
+        for feature in &features {
+            fits("FeatureProperties", &feature["properties"]);
+        }
+    }
 }

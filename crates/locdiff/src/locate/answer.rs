@@ -7,6 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
 use super::estimate::{Candidate, Estimate, Summary};
+use super::footprint::Footprint;
 use super::in_turn::ChosenBecause;
 use super::inference::Inference;
 use super::model::{Frame, ModelIdentity};
@@ -43,6 +44,9 @@ pub struct Answer {
     pub area_90_km2: f64,
     /// Width of the kernel that spread points or samples: finer detail isn't known.
     pub kernel_km: Option<f64>,
+    /// The ground that the image shows, if the model registered it against a map.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub footprint: Option<FootprintFacts>,
     /// The best rows of a model that chooses among places.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<RowFacts>,
@@ -116,6 +120,30 @@ pub struct CandidateFacts {
     pub radius_km: f64,
 }
 
+/// A place without a name.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PointFacts {
+    /// Degrees.
+    pub latitude: f64,
+    /// Degrees.
+    pub longitude: f64,
+}
+
+/// The ground of the central square of the upright image, as wide as its shorter side.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FootprintFacts {
+    /// Upper left, upper right, lower right and lower left corner of the square.
+    pub corners: [PointFacts; 4],
+    /// The middle of the square.
+    pub middle: PointFacts,
+    /// Where the image's upward direction points: degrees, clockwise from north.
+    pub heading_degrees: f64,
+    /// Width of the square on the ground.
+    pub width_km: f64,
+    /// How much the image looks like the map there, at most 1. Not a probability.
+    pub likeness: f64,
+}
+
 /// A place of a model's own list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RowFacts {
@@ -183,6 +211,7 @@ impl Answer {
             area_50_km2: summary.area_50_km2.round(),
             area_90_km2: summary.area_90_km2.round(),
             kernel_km: summary.kernel_km,
+            footprint: estimate.footprint().map(FootprintFacts::new),
             rows: best_rows(whole, options.top, estimate.inference().draws()),
             exif: gps.map(|gps| ExifPlace {
                 latitude: gps.latitude(),
@@ -254,6 +283,26 @@ impl PlaceFacts {
             latitude: degrees(place.latitude()),
             longitude: degrees(place.longitude()),
             name: name.clone(),
+        }
+    }
+}
+
+impl PointFacts {
+    fn new(place: LatLon) -> PointFacts {
+        PointFacts { latitude: degrees(place.latitude()), longitude: degrees(place.longitude()) }
+    }
+}
+
+impl FootprintFacts {
+    /// A footprint, rounded.
+    pub fn new(footprint: &Footprint) -> FootprintFacts {
+        FootprintFacts {
+            corners: footprint.corners.map(PointFacts::new),
+            middle: PointFacts::new(footprint.middle),
+            // 359.96 is 0.
+            heading_degrees: rounded(footprint.heading_degrees, 1).rem_euclid(360.0),
+            width_km: kilometers(footprint.width_km),
+            likeness: rounded(footprint.likeness, 4),
         }
     }
 }

@@ -4,8 +4,9 @@ use std::fmt;
 
 use locdiff_sphere::{Area, Density, InvalidDensity, LatLon, Survey};
 
+use super::footprint::Footprint;
 use super::inference::{Decode, Inference};
-use super::model::ModelIdentity;
+use super::model::{Located, ModelIdentity};
 use crate::geography::{Constraint, PlaceName, place_name};
 
 /// Of moments for [`Decode::Kl`], if the density has no degree of its own: the paper's.
@@ -15,6 +16,7 @@ const KL_DEGREE: usize = 47;
 #[derive(Debug, Clone)]
 pub struct Estimate {
     density: Density,
+    footprint: Option<Footprint>,
     model: ModelIdentity,
     inference: Inference,
     warnings: Vec<String>,
@@ -58,17 +60,23 @@ pub struct Summary {
 impl Estimate {
     /// A model's answer.
     pub fn new(
-        density: Density,
+        located: impl Into<Located>,
         model: ModelIdentity,
         inference: Inference,
         warnings: Vec<String>,
     ) -> Estimate {
-        Estimate { density, model, inference, warnings, within: Vec::new() }
+        let Located { density, footprint } = located.into();
+        Estimate { density, footprint, model, inference, warnings, within: Vec::new() }
     }
 
     /// The density.
     pub fn density(&self) -> &Density {
         &self.density
+    }
+
+    /// The ground that the photograph shows, if the model registered it against a map.
+    pub fn footprint(&self) -> Option<&Footprint> {
+        self.footprint.as_ref()
     }
 
     /// The model that gave it.
@@ -92,12 +100,13 @@ impl Estimate {
     }
 
     /// The same on a part of the Earth only: all numbers are those under the condition that the
-    /// photograph was taken there.
+    /// photograph was taken there. A footprint stays if its middle lies there.
     pub fn restricted_to(&self, constraint: &Constraint) -> Result<Estimate, InvalidDensity> {
         let density = self.density.restricted_to(constraint.area().clone())?;
+        let footprint = self.footprint.filter(|shown| constraint.area().contains(shown.middle));
         let mut within = self.within.clone();
         within.push(constraint.to_string());
-        Ok(Estimate { density, within, ..self.clone() })
+        Ok(Estimate { density, footprint, within, ..self.clone() })
     }
 
     /// Measures the density: regions, probabilities of areas and all else come from there.

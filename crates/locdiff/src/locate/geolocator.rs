@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use locdiff_sphere::Density;
-
 use super::estimate::Estimate;
 use super::inference::{Inference, InferenceOptions, InvalidInference, Sampler};
-use super::model::{Frame, LocationModel, ModelIdentity, NotItsKind};
+use super::model::{Frame, Located, LocationModel, ModelIdentity, NotItsKind};
 use crate::encoders::EncoderRecord;
 use crate::photo::Photo;
 
@@ -75,7 +73,7 @@ impl Geolocator {
     /// Where photographs were taken, each by itself; together they are a little faster.
     pub fn locate_all(&self, photos: &[Photo]) -> Vec<Result<Estimate, NotItsKind>> {
         let answers = self.model.locate(photos, &self.inference).into_iter();
-        answers.map(|answer| answer.map(|density| self.estimate(density))).collect()
+        answers.map(|answer| answer.map(|located| self.estimate(located))).collect()
     }
 
     /// [`LocationModel::locate_embeddings`].
@@ -114,8 +112,8 @@ impl Geolocator {
         self.model.denoising(photo, frames, &self.inference)
     }
 
-    fn estimate(&self, density: Density) -> Estimate {
+    fn estimate(&self, located: impl Into<Located>) -> Estimate {
         let identity = self.model.identity().clone();
-        Estimate::new(density, identity, self.inference, self.warnings.clone())
+        Estimate::new(located, identity, self.inference, self.warnings.clone())
     }
 }

@@ -37,7 +37,7 @@ impl fmt::Display for ChosenBecause {
 }
 
 /// An answer and why this model gave it, or why there is none.
-pub type Located = Result<(Estimate, ChosenBecause), NoAnswer>;
+pub type LocateResult = Result<(Estimate, ChosenBecause), NoAnswer>;
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -54,7 +54,7 @@ pub fn locate_because(
     model: &Geolocator,
     because: ChosenBecause,
     photos: &[Photo],
-) -> Vec<Located> {
+) -> Vec<LocateResult> {
     let answers = model.locate_all(photos).into_iter();
     answers.map(|answer| with_reason(answer, because)).collect()
 }
@@ -64,8 +64,8 @@ pub fn locate_because(
 pub fn locate_in_turn(
     first: &Geolocator,
     photos: &[Photo],
-    other: Option<impl FnOnce(&[Photo]) -> Vec<Located>>,
-) -> Vec<Located> {
+    other: Option<impl FnOnce(&[Photo]) -> Vec<LocateResult>>,
+) -> Vec<LocateResult> {
     let answers = first.locate_all(photos);
     let is_for_others = |answer: &&Result<_, _>| matches!(answer, Err(NotItsKind::Other(_)));
     // Pictures are large: they are copied only if somebody else will look at them.
@@ -93,7 +93,7 @@ pub fn locate_in_turn(
     answers.collect()
 }
 
-fn with_reason(answer: Result<Estimate, NotItsKind>, because: ChosenBecause) -> Located {
+fn with_reason(answer: Result<Estimate, NotItsKind>, because: ChosenBecause) -> LocateResult {
     answer
         .map(|estimate| (estimate, because))
         .map_err(|reason| NoAnswer { reason: reason.to_string(), no_model: false })

@@ -6,17 +6,20 @@
 mod answer;
 mod estimate;
 mod features;
+mod footprint;
 mod geolocator;
 mod in_turn;
 mod inference;
 mod model;
 
 pub use answer::{
-    Answer, AnswerOptions, CandidateFacts, ExifPlace, ImageFacts, ModelFacts, PlaceFacts, RowFacts,
+    Answer, AnswerOptions, CandidateFacts, ExifPlace, FootprintFacts, ImageFacts, ModelFacts,
+    PlaceFacts, PointFacts, RowFacts,
 };
 pub use estimate::{Candidate, Estimate, Summary};
 pub use features::features;
+pub use footprint::Footprint;
 pub use geolocator::Geolocator;
-pub use in_turn::{ChosenBecause, Located, NoAnswer, locate_because, locate_in_turn};
+pub use in_turn::{ChosenBecause, LocateResult, NoAnswer, locate_because, locate_in_turn};
 pub use inference::{Decode, Inference, InferenceOptions, InvalidInference, Sampler};
-pub use model::{Frame, LocationModel, ModelIdentity, NotItsKind};
+pub use model::{Frame, Located, LocationModel, ModelIdentity, NotItsKind};

@@ -2,6 +2,7 @@
 
 use locdiff_sphere::{Density, DensityRecord};
 
+use super::footprint::Footprint;
 use super::inference::{Inference, InvalidInference};
 use crate::encoders::EncoderRecord;
 use crate::photo::Photo;
@@ -19,9 +20,9 @@ pub trait LocationModel: Send + Sync {
     /// Whether it can answer in some way. What its training supports badly comes back as warnings.
     fn check(&self, inference: &Inference) -> Result<Vec<String>, InvalidInference>;
 
-    /// A density for each photograph, in their order; or why a photograph is none of those that
-    /// the model is for. `inference` is one that [`LocationModel::check`] accepted.
-    fn locate(&self, photos: &[Photo], inference: &Inference) -> Vec<Result<Density, NotItsKind>>;
+    /// A density for each photograph, in their order, and its footprint if the model finds one; or why a photograph is
+    /// none of those that the model is for. `inference` is one that [`LocationModel::check`] accepted.
+    fn locate(&self, photos: &[Photo], inference: &Inference) -> Vec<Result<Located, NotItsKind>>;
 
     /// What the model's encoder makes of each photograph: the numbers that its answer is made of.
     fn embed(&self, photos: &[Photo]) -> Vec<Vec<f32>>;
@@ -66,6 +67,21 @@ pub trait LocationModel: Send + Sync {
     /// Whether [`LocationModel::denoising`] has anything to show.
     fn can_denoise(&self) -> bool {
         false
+    }
+}
+
+/// What a model makes of one photograph.
+#[derive(Debug, Clone)]
+pub struct Located {
+    /// Where it was probably taken.
+    pub density: Density,
+    /// The ground that it shows, if the model registered it against a map.
+    pub footprint: Option<Footprint>,
+}
+
+impl From<Density> for Located {
+    fn from(density: Density) -> Located {
+        Located { density, footprint: None }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::diffusion::{
 };
 use crate::encoders::{Embedder, EncoderRecord};
 use crate::locate::{
-    Frame, Inference, InvalidInference, LocationModel, ModelIdentity, NotItsKind, Sampler,
+    Frame, Inference, InvalidInference, Located, LocationModel, ModelIdentity, NotItsKind, Sampler,
 };
 use crate::photo::{Crops, Photo};
 
@@ -295,7 +295,7 @@ impl LocationModel for DiffusionModel {
         Ok(warnings)
     }
 
-    fn locate(&self, photos: &[Photo], inference: &Inference) -> Vec<Result<Density, NotItsKind>> {
+    fn locate(&self, photos: &[Photo], inference: &Inference) -> Vec<Result<Located, NotItsKind>> {
         let Some(encoder) = self.encoder() else {
             let why = "the model was opened without its encoder";
             return photos.iter().map(|_| Err(NotItsKind::Other(why.to_owned()))).collect();
@@ -308,7 +308,8 @@ impl LocationModel for DiffusionModel {
             .chunks(PHOTOS_TOGETHER)
             .flat_map(|photos| {
                 let embeddings = encoder.embed_photos(photos, &crops);
-                self.densities(&embeddings, inference.views, inference).into_iter().map(Ok)
+                let densities = self.densities(&embeddings, inference.views, inference);
+                densities.into_iter().map(|density| Ok(density.into()))
             })
             .collect()
     }

@@ -12,7 +12,9 @@ use super::network::{ViewNetwork, ViewNetworkConfig};
 use super::packed_weights::PackedWeights;
 use crate::checksum::sha256;
 use crate::diffusion::coefficients_of;
-use crate::locate::{Inference, InvalidInference, LocationModel, ModelIdentity, NotItsKind};
+use crate::locate::{
+    Inference, InvalidInference, Located, LocationModel, ModelIdentity, NotItsKind,
+};
 use crate::models::directory::{
     CARD, InvalidModel, ModelDirectory, ModelKind, WEIGHTS, write_config,
 };
@@ -351,12 +353,12 @@ impl LocationModel for EarthView {
         Ok(Vec::new())
     }
 
-    fn locate(&self, photos: &[Photo], _inference: &Inference) -> Vec<Result<Density, NotItsKind>> {
+    fn locate(&self, photos: &[Photo], _inference: &Inference) -> Vec<Result<Located, NotItsKind>> {
         self.read(photos)
             .into_par_iter()
             .map(|reading| {
                 self.accept(&reading)?;
-                Ok(self.density(&reading))
+                Ok(self.density(&reading).into())
             })
             .collect()
     }

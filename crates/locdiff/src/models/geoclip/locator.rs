@@ -8,14 +8,16 @@
 use std::path::Path;
 
 use burn::tensor::{Tensor, TensorData};
-use locdiff_sphere::{Anchors, Density, Kernel, LatLon, PointMasses};
+use locdiff_sphere::{Anchors, Kernel, LatLon, PointMasses};
 
 use super::embedded_places::EmbeddedPlaces;
 use super::image_head::ImageHead;
 use super::parts::GeoClip;
 use crate::checksum::Checksum;
 use crate::encoders::{Embedder, ImageEncoder};
-use crate::locate::{Inference, InvalidInference, LocationModel, ModelIdentity, NotItsKind};
+use crate::locate::{
+    Inference, InvalidInference, Located, LocationModel, ModelIdentity, NotItsKind,
+};
 use crate::models::{CannotOpen, EncoderSource, MissingPart, ModelHome, OpenOptions};
 use crate::photo::{Crops, Photo};
 
@@ -205,16 +207,16 @@ impl LocationModel for GeoClipLocator {
         Ok(Vec::new())
     }
 
-    fn locate(&self, photos: &[Photo], inference: &Inference) -> Vec<Result<Density, NotItsKind>> {
+    fn locate(&self, photos: &[Photo], inference: &Inference) -> Vec<Result<Located, NotItsKind>> {
         // Ten are the crops that its authors evaluate with.
         let crops = if inference.views == TEN { Crops::TEN_CROP } else { Crops::Single };
-        let density = |logits: Vec<f32>| {
+        let located = |logits: Vec<f32>| {
             let logits: Vec<f64> = logits.into_iter().map(f64::from).collect();
             PointMasses::from_logits(self.places.clone(), &logits)
-                .map(|masses| masses.spread(self.kernel))
+                .map(|masses| masses.spread(self.kernel).into())
                 .map_err(|error| NotItsKind::Other(format!("its logits are no numbers: {error}")))
         };
-        self.logits(photos, &crops).into_iter().map(density).collect()
+        self.logits(photos, &crops).into_iter().map(located).collect()
     }
 
     fn embed(&self, photos: &[Photo]) -> Vec<Vec<f32>> {
