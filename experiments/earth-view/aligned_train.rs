@@ -191,16 +191,66 @@ fn told_apart(model: &AlignedEncoder, pairs: &[Pair]) -> (Tensor<1>, usize) {
     (-logits.gather(1, targets.unsqueeze_dim(1)).mean(), found)
 }
 
-/// Writes the averaged weights of a run's last checkpoint.
+/// Writes the averaged weights of a run's last checkpoint, with the numbers of descriptors in the order of their size.
 pub fn pack(run: &Path, out: &Path) -> Result<()> {
     let template = AlignedEncoderConfig::default().init(&Device::flex().autodiff());
     let (checkpoint, _) = Checkpoints::new(run, 2)
         .newest::<AlignedEncoder, ()>(&template)?
         .context("the run has no checkpoint yet")?;
+    let encoder = checkpoint.averaged.valid();
+    let pairs = open_pairs()?;
+    let mut moments = vec![0.0_f64; NUMBERS * NUMBERS];
+    for group in 0..HELD_OUT_GROUPS {
+        for pair in pairs.group(HELD_OUT_SEED, group, GROUP) {
+            let numbers: Vec<f32> =
+                encoder.parts(pair.map, MAP).into_data().try_to_vec().expect("numbers");
+            for part in numbers.chunks_exact(NUMBERS) {
+                for (row, a) in moments.chunks_exact_mut(NUMBERS).zip(part) {
+                    row.iter_mut().zip(part).for_each(|(sum, b)| *sum += f64::from(a * b));
+                }
+            }
+        }
+    }
+    let (sizes, rotation) = principal_axes(moments);
+    let all: f64 = sizes.iter().sum();
+    let share = |count: usize| 100.0 * sizes[..count].iter().sum::<f64>() / all;
+    eprintln!(
+        "step {}: 8 numbers have {:.1} %, 16 have {:.1} %",
+        checkpoint.step,
+        share(8),
+        share(16)
+    );
     let mut weights = PackedWeights::default();
-    weights.add(PART_NAME, &checkpoint.averaged.valid());
+    weights.add(PART_NAME, &encoder.turned(rotation));
     let about = serde_json::to_string(&AlignedEncoderConfig::default())?;
-    fs::write(out, weights.to_bytes(&[("aligned-encoder", &about)]))?;
-    eprintln!("weights of step {}", checkpoint.step);
-    Ok(())
+    Ok(fs::write(out, weights.to_bytes(&[("aligned-encoder", &about)]))?)
+}
+
+/// Eigenvalues of a symmetric matrix, largest first, and its eigenvectors as columns: by Jacobi's rotations.
+fn principal_axes(mut a: Vec<f64>) -> (Vec<f64>, Vec<f32>) {
+    let n = NUMBERS;
+    let mut v: Vec<f64> = (0..n * n).map(|k| f64::from(u8::from(k / n == k % n))).collect();
+    for _ in 0..30 {
+        for p in 0..n {
+            for q in p + 1..n {
+                let angle = 0.5 * (2.0 * a[p * n + q]).atan2(a[q * n + q] - a[p * n + p]);
+                let (sine, cosine) = angle.sin_cos();
+                for k in 0..n {
+                    let (x, y) = (a[k * n + p], a[k * n + q]);
+                    (a[k * n + p], a[k * n + q]) = (cosine * x - sine * y, sine * x + cosine * y);
+                }
+                for k in 0..n {
+                    let (x, y) = (a[p * n + k], a[q * n + k]);
+                    (a[p * n + k], a[q * n + k]) = (cosine * x - sine * y, sine * x + cosine * y);
+                    let (x, y) = (v[k * n + p], v[k * n + q]);
+                    (v[k * n + p], v[k * n + q]) = (cosine * x - sine * y, sine * x + cosine * y);
+                }
+            }
+        }
+    }
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by(|i, j| a[j * n + j].total_cmp(&a[i * n + i]));
+    let sizes = order.iter().map(|i| a[i * n + i]).collect();
+    let columns = (0..n * n).map(|k| v[k / n * n + order[k % n]] as f32).collect();
+    (sizes, columns)
 }

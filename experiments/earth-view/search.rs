@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 use burn::tensor::Device;
 use locdiff::Photo;
 use locdiff::models::earth_view::{
-    AlignedEncoder, AlignedEncoderConfig, Gallery, PackedWeights, Query, SearchResult, VIEW,
+    AlignedEncoder, AlignedEncoderConfig, Gallery, PackedWeights, Precision, Query, SearchResult,
+    VIEW,
 };
 use locdiff_earth::{Guess, Imagery, Registrar};
 use locdiff_experiments::earth_sources::Folders;
@@ -48,14 +49,17 @@ pub fn mosaic() -> Result<Imagery> {
 pub fn build(weights: &Path, out: &Path, widths_km: [f64; 2]) -> Result<()> {
     let (encoder, imagery) = (encoder(weights)?, mosaic()?);
     let began = Instant::now();
-    let gallery = Gallery::build(&encoder, &imagery, widths_km, |done, of| {
-        if done % 200 < 2 {
+    let gallery = Gallery::build(&encoder, &imagery, widths_km, Precision::FULL, |done, of| {
+        if done % 100 == 0 {
             eprintln!("{done} of {of} maps, {:.0} s", began.elapsed().as_secs_f64());
         }
     });
     let bytes = gallery.to_bytes();
     eprintln!("{} maps, {:.1} MB", gallery.maps().len(), bytes.len() as f64 / 1e6);
-    Ok(std::fs::write(out, bytes)?)
+    std::fs::write(out, bytes)?;
+    let small = gallery.rounded(Precision::SMALL).to_bytes();
+    eprintln!("small: {:.1} MB", small.len() as f64 / 1e6);
+    Ok(std::fs::write(out.with_extension("small"), small)?)
 }
 
 /// Real views of all tiers, from `$LOCDIFF_DATA/realviews`.

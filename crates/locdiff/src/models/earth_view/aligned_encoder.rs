@@ -66,6 +66,16 @@ impl AlignedEncoder {
         tokens_of(&self.stages, x, side).matmul(self.out.val())
     }
 
+    /// The same encoder with its numbers turned: products between descriptors stay as they are. `rotation` is
+    /// `[32, 32]`, row by row, with orthonormal columns.
+    pub fn turned(mut self, rotation: Vec<f32>) -> AlignedEncoder {
+        let device = self.out.val().device();
+        let rotation =
+            Tensor::<2>::from_data(TensorData::new(rotation, [NUMBERS, NUMBERS]), &device);
+        self.out = self.out.map(|out| out.matmul(rotation));
+        self
+    }
+
     /// What likenesses of 0 to 1 were multiplied by in the softmax of training.
     pub fn sharpness(&self) -> Tensor<1> {
         self.log_sharpness.val().exp()

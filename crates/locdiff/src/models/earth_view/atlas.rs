@@ -31,6 +31,8 @@ pub struct AtlasSettings {
     pub least_probability: f64,
     /// The same for the search alone.
     pub least_search_probability: f64,
+    /// Whether probabilities are what they say on real pictures.
+    pub calibrated: bool,
 }
 
 /// An encoder, a gallery of the Earth by that encoder, and a mosaic.

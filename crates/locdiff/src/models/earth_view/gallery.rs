@@ -1,23 +1,21 @@
 //! The Earth as a gallery: maps of all land at several widths, described part by part.
 //!
-//! A map of a width is three views of that width across, so a view can lie at 17 × 17 places of it, an eighth of its
+//! A map of a width is five views of that width across, so a view can lie at 33 × 33 places of it, an eighth of its
 //! width apart. Each width has as many maps as it takes for every view of some land to lie in one.
 
 use std::f64::consts::PI;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bytemuck::cast_slice;
 use locdiff_earth::Imagery;
 use locdiff_sphere::{EARTH_RADIUS_KM, LatLon};
 use rayon::prelude::*;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 
 use super::aligned_encoder::{AlignedEncoder, NUMBERS, PART};
 use super::local_contrast::local_contrast;
-use crate::tensors::InvalidWeights;
 use crate::tensors::fused::numbers_of;
 
 /// Parts along the side of a map.
-pub(super) const MAP_PARTS: usize = 24;
+pub(super) const MAP_PARTS: usize = 40;
 /// Parts along the side of a view.
 pub(super) const VIEW_PARTS: usize = 8;
 /// Places of a view in a map, in each direction.
@@ -37,37 +35,56 @@ const OVERLAP: f64 = 0.97;
 const LEAST_LAND: f32 = 0.06;
 /// Of Antarctica there are few pictures, and the mosaic has no detail.
 const SOUTHERNMOST_DEGREES: f64 = -60.0;
-/// Maps that are described together.
-const TOGETHER: usize = 2;
+
+/// How exactly a gallery keeps the numbers of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Precision {
+    /// How many of them: the first ones vary most.
+    pub numbers: usize,
+    /// Steps to each side of zero: 7 fit 4 bits, 127 fit 8.
+    pub levels: i8,
+}
+
+impl Precision {
+    /// Half of the numbers in 4 bits: of what a search finds, it loses little (`experiments/earth-view`).
+    pub const SMALL: Precision = Precision { numbers: 16, levels: 7 };
+    /// All numbers in 8 bits.
+    pub const FULL: Precision = Precision { numbers: NUMBERS, levels: 127 };
+
+    /// The step between numbers of this root mean square.
+    fn step(self, root_mean_square: f32) -> f32 {
+        // For 15 levels about the best for normal numbers; 255 reach far enough.
+        let reach = if self.levels < 16 { 2.4 } else { 6.0 };
+        (root_mean_square * reach / f32::from(self.levels)).max(f32::MIN_POSITIVE)
+    }
+}
 
 /// A map of the gallery.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GalleryMap {
     /// Its middle.
     pub middle: LatLon,
-    /// The width of views that are compared with it: a third of its own.
+    /// The width of views that are compared with it: a fifth of its own.
     pub width_km: f64,
-    /// What its whole numbers are multiples of.
-    step: f32,
 }
 
 /// Maps of the Earth with their descriptors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gallery {
-    maps: Vec<GalleryMap>,
-    /// Of each map: the leading numbers of all parts, then the other numbers of all parts.
-    descriptors: Vec<i8>,
-    /// Of each map: whether a view at each place shows enough land.
-    places: Vec<u8>,
+    pub(super) maps: Vec<GalleryMap>,
+    pub(super) precision: Precision,
+    /// What the whole numbers of a descriptor are multiples of.
+    pub(super) steps: Vec<f32>,
+    /// Of each map, the whole numbers of its parts.
+    pub(super) descriptors: Vec<i8>,
+    /// Of each map, 1 for each place where a view shows enough land.
+    pub(super) places: Vec<u8>,
 }
 
-/// The descriptors of one map, as whole numbers.
+/// The descriptors of one map.
 pub(super) struct MapParts<'a> {
-    pub(super) step: f32,
-    /// `[parts, LEADING]`.
-    pub(super) leading: &'a [i8],
-    /// `[parts, NUMBERS − LEADING]`.
-    pub(super) others: &'a [i8],
+    /// Whole numbers `[PARTS, numbers]`.
+    pub(super) descriptors: &'a [i8],
     /// `[WINDOWS²]`.
     pub(super) has_land: &'a [u8],
 }
@@ -79,47 +96,73 @@ impl Gallery {
         encoder: &AlignedEncoder,
         imagery: &Imagery,
         [narrowest_km, widest_km]: [f64; 2],
+        precision: Precision,
         progress: impl Fn(usize, usize) + Sync,
     ) -> Gallery {
         let widths = std::iter::successors(Some(narrowest_km), |width| Some(width * WIDTH_STEP));
         let widths = widths.take_while(|width| *width < widest_km * WIDTH_STEP.sqrt());
-        let places: Vec<(LatLon, f64, Vec<u8>)> = widths
-            .flat_map(|width| middles(width).into_iter().map(move |middle| (middle, width)))
-            .par_bridge()
-            .filter_map(|(middle, width)| {
-                let has_land = places_with_land(imagery, middle, width);
-                has_land.contains(&1).then_some((middle, width, has_land))
+        let all: Vec<GalleryMap> = widths
+            .flat_map(|width_km| {
+                middles(width_km).into_iter().map(move |middle| GalleryMap { middle, width_km })
             })
             .collect();
-        let mut places = places;
-        places.sort_by(|(a, width_a, _), (b, width_b, _)| {
-            let key = |place: &LatLon, width: f64| (width, -place.latitude(), place.longitude());
-            key(a, *width_a).partial_cmp(&key(b, *width_b)).expect("numbers")
-        });
-        let done = std::sync::atomic::AtomicUsize::new(0);
-        let described: Vec<Vec<(f32, Vec<i8>)>> = places
-            .par_chunks(TOGETHER)
-            .map(|chunk| {
-                let side = MAP_PARTS * PART;
-                let contrast = chunk.iter().flat_map(|(middle, width, _)| {
-                    let place = (middle.latitude(), middle.longitude());
-                    local_contrast(&imagery.patch(place, VIEWS_ACROSS * width, side, SEA), side)
-                });
-                let numbers = numbers_of(&encoder.parts(contrast.collect(), side));
-                let before = done.fetch_add(chunk.len(), std::sync::atomic::Ordering::Relaxed);
-                progress(before + chunk.len(), places.len());
-                numbers.chunks_exact(PARTS * NUMBERS).map(in_steps).collect()
+        let places: Vec<(GalleryMap, Vec<u8>)> = all
+            .into_par_iter()
+            .map(|map| (map, places_with_land(imagery, map)))
+            .filter(|(_, has_land)| has_land.contains(&1))
+            .collect();
+        // Steps come from a sample of maps: they must be known before the others are rounded.
+        let sample = places.len().div_ceil(64);
+        let sampled: Vec<Vec<f32>> = places
+            .par_iter()
+            .step_by(sample)
+            .map(|(map, _)| describe(encoder, imagery, map))
+            .collect();
+        let steps: Vec<f32> = (0..precision.numbers)
+            .map(|k| {
+                let numbers = sampled.iter().flat_map(|map| map.iter().skip(k).step_by(NUMBERS));
+                let count = (sampled.len() * PARTS) as f32;
+                precision.step((numbers.map(|x| x * x).sum::<f32>() / count).sqrt())
             })
             .collect();
-        let mut gallery = Gallery { maps: Vec::new(), descriptors: Vec::new(), places: Vec::new() };
-        for ((middle, width_km, has_land), (step, numbers)) in
-            places.into_iter().zip(described.into_iter().flatten())
-        {
-            gallery.maps.push(GalleryMap { middle, width_km, step });
-            gallery.descriptors.extend(numbers);
-            gallery.places.extend(has_land);
+        let done = AtomicUsize::new(0);
+        let rounded = |(map, _): &(GalleryMap, Vec<u8>)| -> Vec<i8> {
+            let numbers = describe(encoder, imagery, map);
+            progress(1 + done.fetch_add(1, Ordering::Relaxed), places.len());
+            let levels = f32::from(precision.levels);
+            let parts = numbers.chunks_exact(NUMBERS);
+            let steps = &steps;
+            let round = move |(number, step): (&f32, &f32)| {
+                (number / step).round().clamp(-levels, levels) as i8
+            };
+            parts.flat_map(|part| part.iter().zip(steps).map(round)).collect()
+        };
+        let descriptors: Vec<Vec<i8>> = places.par_iter().map(rounded).collect();
+        let (maps, places): (Vec<GalleryMap>, Vec<Vec<u8>>) = places.into_iter().unzip();
+        let (descriptors, places) = (descriptors.concat(), places.concat());
+        Gallery { maps, precision, steps, descriptors, places }
+    }
+
+    /// The same with less precision.
+    ///
+    /// # Panics
+    /// If it has less itself.
+    pub fn rounded(&self, precision: Precision) -> Gallery {
+        let before = self.precision;
+        assert!(before.numbers >= precision.numbers && before.levels >= precision.levels);
+        let ratio = precision.step(1.0) / before.step(1.0);
+        let levels = f32::from(precision.levels);
+        let round =
+            move |number: &i8| (f32::from(*number) / ratio).round().clamp(-levels, levels) as i8;
+        let parts = self.descriptors.chunks_exact(before.numbers);
+        Gallery {
+            precision,
+            steps: self.steps[..precision.numbers].iter().map(|step| step * ratio).collect(),
+            descriptors: parts
+                .flat_map(|part| part[..precision.numbers].iter().map(round))
+                .collect(),
+            ..self.clone()
         }
-        gallery
     }
 
     /// Its maps, from narrow to wide.
@@ -129,84 +172,42 @@ impl Gallery {
 
     /// The descriptors of a map.
     pub(super) fn parts(&self, map: usize) -> MapParts<'_> {
-        let (leading, others) =
-            self.descriptors[map * PARTS * NUMBERS..][..PARTS * NUMBERS].split_at(PARTS * LEADING);
-        let has_land = &self.places[map * WINDOWS * WINDOWS..][..WINDOWS * WINDOWS];
-        MapParts { step: self.maps[map].step, leading, others, has_land }
+        let length = PARTS * self.precision.numbers;
+        MapParts {
+            descriptors: &self.descriptors[map * length..][..length],
+            has_land: &self.places[map * WINDOWS * WINDOWS..][..WINDOWS * WINDOWS],
+        }
     }
 
     /// The middle of a view at a place of a map, and by how many degrees north is turned there against the map's
     /// upward direction.
     pub(super) fn place(&self, map: usize, row: f64, column: f64) -> (LatLon, f64) {
-        let GalleryMap { middle, width_km, .. } = self.maps[map];
-        let part_km = width_km / VIEW_PARTS as f64;
-        let to_middle = VIEW_PARTS as f64 / 2.0 - MAP_PARTS as f64 / 2.0;
-        let (right, down) = ((column + to_middle) * part_km, (row + to_middle) * part_km);
+        let to_middle = VIEW_PARTS as f64 / 2.0;
+        self.maps[map].place(row + to_middle, column + to_middle)
+    }
+}
+
+impl GalleryMap {
+    /// The place so many parts from the upper left corner, and by how many degrees north is turned there.
+    fn place(&self, row: f64, column: f64) -> (LatLon, f64) {
+        let part_km = self.width_km / VIEW_PARTS as f64;
+        let to_middle = MAP_PARTS as f64 / 2.0;
+        let (right, down) = ((column - to_middle) * part_km, (row - to_middle) * part_km);
         let bearing = right.atan2(-down).to_degrees();
-        let place = middle.destination(bearing, right.hypot(down));
+        let place = self.middle.destination(bearing, right.hypot(down));
         // Along the line from the middle, bearings on the ground change and those on the map don't.
-        let onward =
-            if right.hypot(down) < 1e-6 { bearing } else { place.bearing_to(middle) + 180.0 };
+        let is_middle = right.hypot(down) < 1e-6;
+        let onward = if is_middle { bearing } else { place.bearing_to(self.middle) + 180.0 };
         (place, onward - bearing)
     }
+}
 
-    /// The file's bytes.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let count = self.maps.len();
-        let facts: Vec<f32> = self
-            .maps
-            .iter()
-            .flat_map(|map| {
-                let place = [map.middle.latitude(), map.middle.longitude(), map.width_km];
-                place.map(|number| number as f32).into_iter().chain([map.step])
-            })
-            .collect();
-        let view = |kind, shape, bytes| TensorView::new(kind, shape, bytes).expect("as many bytes");
-        let tensors = [
-            ("maps", view(Dtype::F32, vec![count, 4], cast_slice(&facts))),
-            (
-                "descriptors",
-                view(Dtype::I8, vec![count, PARTS, NUMBERS], cast_slice(&self.descriptors)),
-            ),
-            ("places", view(Dtype::U8, vec![count, WINDOWS, WINDOWS], &self.places)),
-        ];
-        serialize(tensors, None).expect("names and shapes are plain")
-    }
-
-    /// A gallery from a file's bytes.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Gallery, InvalidWeights> {
-        let wrong = |reason: String| InvalidWeights::Format { path: "gallery".into(), reason };
-        let file = SafeTensors::deserialize(bytes).map_err(|error| wrong(error.to_string()))?;
-        let tensor = |name: &str, kind: Dtype, shape: &[usize]| {
-            let view = file.tensor(name).map_err(|error| wrong(error.to_string()))?;
-            let count = view.shape().first().copied().unwrap_or(0);
-            if view.dtype() != kind || view.shape().get(1..) != Some(shape) {
-                return Err(wrong(format!("{name} is {:?} {:?}", view.dtype(), view.shape())));
-            }
-            Ok((count, view.data().to_vec()))
-        };
-        let (count, facts) = tensor("maps", Dtype::F32, &[4])?;
-        let (of_descriptors, descriptors) = tensor("descriptors", Dtype::I8, &[PARTS, NUMBERS])?;
-        let (of_places, places) = tensor("places", Dtype::U8, &[WINDOWS, WINDOWS])?;
-        if [of_descriptors, of_places] != [count, count] {
-            return Err(wrong(format!(
-                "{count} maps, {of_descriptors} descriptors, {of_places} places"
-            )));
-        }
-        let facts: Vec<f32> = bytemuck::pod_collect_to_vec(&facts);
-        let map = |of: &[f32]| {
-            let [latitude, longitude, width_km, step] = [of[0], of[1], of[2], of[3]];
-            let middle = LatLon::new(latitude.into(), longitude.into())
-                .map_err(|error| wrong(error.to_string()))?;
-            if !(width_km > 0.0 && step > 0.0) {
-                return Err(wrong(format!("a map of width {width_km} and step {step}")));
-            }
-            Ok(GalleryMap { middle, width_km: width_km.into(), step })
-        };
-        let maps = facts.chunks_exact(4).map(map).collect::<Result<_, _>>()?;
-        let descriptors = bytemuck::cast_vec(descriptors);
-        Ok(Gallery { maps, descriptors, places })
-    }
+/// All numbers of the parts of a map.
+fn describe(encoder: &AlignedEncoder, imagery: &Imagery, map: &GalleryMap) -> Vec<f32> {
+    let side = MAP_PARTS * PART;
+    let middle = (map.middle.latitude(), map.middle.longitude());
+    let pixels = imagery.patch(middle, VIEWS_ACROSS * map.width_km, side, SEA);
+    numbers_of(&encoder.parts(local_contrast(&pixels, side), side))
 }
 
 /// The middles of the maps of a width: on rings of latitude.
@@ -228,36 +229,21 @@ fn middles(width_km: f64) -> Vec<LatLon> {
     (0..rings as usize).flat_map(ring).collect()
 }
 
-/// For each place of a view in a map, whether it shows land.
-fn places_with_land(imagery: &Imagery, middle: LatLon, width_km: f64) -> Vec<u8> {
-    let part_km = width_km / VIEW_PARTS as f64;
+/// For each place of a view in a map, 1 if it shows land.
+fn places_with_land(imagery: &Imagery, map: GalleryMap) -> Vec<u8> {
+    let part_km = map.width_km / VIEW_PARTS as f64;
     let land: Vec<f32> = (0..PARTS)
         .map(|at| {
-            let offset = |k: usize| (k as f64 + 0.5 - MAP_PARTS as f64 / 2.0) * part_km;
-            let (right, down) = (offset(at % MAP_PARTS), offset(at / MAP_PARTS));
-            let bearing = right.atan2(-down).to_degrees();
-            let place = middle.destination(bearing, right.hypot(down));
+            let (row, column) = (at / MAP_PARTS, at % MAP_PARTS);
+            let (place, _) = map.place(row as f64 + 0.5, column as f64 + 0.5);
             imagery.colour(place.latitude(), place.longitude(), part_km).1
         })
         .collect();
     let share = |row: usize, column: usize| {
-        let rows =
-            (row..row + VIEW_PARTS).flat_map(|row| &land[row * MAP_PARTS + column..][..VIEW_PARTS]);
-        rows.sum::<f32>() / (VIEW_PARTS * VIEW_PARTS) as f32
+        let rows = row..row + VIEW_PARTS;
+        let parts = rows.flat_map(|row| &land[row * MAP_PARTS + column..][..VIEW_PARTS]);
+        parts.sum::<f32>() / (VIEW_PARTS * VIEW_PARTS) as f32
     };
     let places = (0..WINDOWS * WINDOWS).map(|at| share(at / WINDOWS, at % WINDOWS) >= LEAST_LAND);
     places.map(u8::from).collect()
-}
-
-/// Numbers as multiples of one step; the leading ones of all parts first.
-fn in_steps(numbers: &[f32]) -> (f32, Vec<i8>) {
-    let largest = numbers.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
-    let step = (largest / 127.0).max(f32::MIN_POSITIVE);
-    let of = |columns: std::ops::Range<usize>| {
-        let parts = numbers.chunks_exact(NUMBERS);
-        parts.flat_map(move |part| {
-            part[columns.clone()].iter().map(move |x| (x / step).round() as i8)
-        })
-    };
-    (step, of(0..LEADING).chain(of(LEADING..NUMBERS)).collect())
 }

@@ -20,7 +20,7 @@ const ROWS: usize = (WINDOWS - 1) * MAP_PARTS + WINDOWS;
 /// Keeps windows without any contrast from looking like everything, as in training.
 const LEAST_ENERGY: f32 = 1e-3;
 /// Windows of a map that are compared with all numbers.
-const CLOSER: usize = 12;
+const CLOSER: usize = 24;
 
 /// A place where a picture may have been taken, as far as its descriptors tell.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,10 +39,18 @@ pub struct SearchResult {
 
 /// A picture, ready to be compared.
 pub struct Query {
-    leading: QueryNumbers,
-    all: QueryNumbers,
+    /// `[HEADINGS, PARTS, NUMBERS]`.
+    numbers: Vec<f32>,
     /// For each heading, 1 for the parts that lie in the picture: `[HEADINGS, PARTS]`.
     inside: Vec<f32>,
+}
+
+/// A picture and the gallery that it is compared with.
+struct Comparison<'a> {
+    gallery: &'a Gallery,
+    leading: QueryNumbers,
+    all: QueryNumbers,
+    inside: &'a [f32],
 }
 
 /// Some of the numbers of each part, for all headings.
@@ -72,8 +80,12 @@ impl Query {
                 numbers_of(&encoder.parts(contrast.collect(), VIEW))
             })
             .collect();
-        let leading = QueryNumbers::new(&numbers, &inside, LEADING);
-        Query { leading, all: QueryNumbers::new(&numbers, &inside, NUMBERS), inside }
+        Query { numbers, inside }
+    }
+
+    /// The descriptors of the picture with its upward direction to the north.
+    pub(super) fn upright(&self) -> Vec<f32> {
+        self.numbers[..PARTS * NUMBERS].to_vec()
     }
 }
 
@@ -137,10 +149,17 @@ impl Gallery {
         count: usize,
         wanted: impl Fn(&super::GalleryMap) -> bool + Sync,
     ) -> Vec<SearchResult> {
+        let Query { numbers, inside } = query;
+        let comparison = Comparison {
+            gallery: self,
+            leading: QueryNumbers::new(numbers, inside, LEADING),
+            all: QueryNumbers::new(numbers, inside, self.precision.numbers),
+            inside,
+        };
         let compared: Vec<Compared> = (0..self.maps().len())
             .into_par_iter()
             .filter(|map| wanted(&self.maps()[*map]))
-            .map_init(Scratch::default, |scratch, map| query.compare(self, map, scratch))
+            .map_init(Scratch::default, |scratch, map| comparison.compare(map, scratch))
             .collect();
         // Wide maps are smoother and more alike: deviations are those among maps of one width.
         let spread = |width_km: f64| {
@@ -204,13 +223,17 @@ struct Scratch {
     energies: Vec<f32>,
 }
 
-impl Query {
-    fn compare(&self, gallery: &Gallery, map: usize, scratch: &mut Scratch) -> Compared {
-        let parts = gallery.parts(map);
+impl Comparison<'_> {
+    fn compare(&self, map: usize, scratch: &mut Scratch) -> Compared {
+        let parts = self.gallery.parts(map);
+        let steps = &self.gallery.steps;
         let Scratch { map: numbers, products, energies } = scratch;
         products.resize(ROWS * HEADINGS, 0.0);
         numbers.clear();
-        numbers.extend(parts.leading.iter().map(|number| f32::from(*number) * parts.step));
+        for part in parts.descriptors.chunks_exact(steps.len()) {
+            let leading = part[..LEADING].iter().zip(&steps[..LEADING]);
+            numbers.extend(leading.map(|(number, step)| f32::from(*number) * step));
+        }
         self.leading.products(numbers, products);
         self.energies(numbers, LEADING, energies);
         let (mut sum, mut squares, mut count) = (0.0, 0.0, 0);
@@ -261,17 +284,17 @@ impl Query {
 
     /// With all numbers.
     fn likeness(&self, parts: &MapParts<'_>, found: &Match) -> f32 {
-        let others = NUMBERS - LEADING;
+        let steps = &self.gallery.steps;
         let (mut product, mut energy) = (0.0, LEAST_ENERGY);
         let inside = &self.inside[found.heading * PARTS..][..PARTS];
         for part in (0..PARTS).filter(|part| inside[*part] > 0.0) {
             let at = (found.row + part / VIEW_PARTS) * MAP_PARTS + found.column + part % VIEW_PARTS;
-            let numbers = parts.leading[at * LEADING..][..LEADING]
-                .iter()
-                .chain(&parts.others[at * others..][..others]);
-            let of_query = self.all.by_part[part * NUMBERS * HEADINGS + found.heading..].iter();
-            for (number, of_query) in numbers.zip(of_query.step_by(HEADINGS)) {
-                let number = f32::from(*number) * parts.step;
+            let numbers = &parts.descriptors[at * steps.len()..][..steps.len()];
+            let of_query = self.all.by_part[part * steps.len() * HEADINGS + found.heading..].iter();
+            for ((number, step), of_query) in
+                numbers.iter().zip(steps).zip(of_query.step_by(HEADINGS))
+            {
+                let number = f32::from(*number) * step;
                 product += number * of_query;
                 energy += number * number;
             }

@@ -1,0 +1,221 @@
+//! An atlas as a model: its files, what it rejects, its answers.
+
+use std::path::Path;
+
+use burn::tensor::Device;
+use locdiff_earth::{Imagery, Registration};
+use locdiff_sphere::LatLon;
+use serde_json::json;
+
+use super::aligned_encoder::AlignedEncoder;
+use super::atlas::{Atlas, AtlasSettings};
+use super::evidence::{Finding, density};
+use super::gallery::Gallery;
+use super::model::NAME;
+use super::packed_weights::PackedWeights;
+use super::search::{Query, VIEW};
+use crate::checksum::sha256;
+use crate::locate::{
+    Footprint, Inference, InvalidInference, Located, LocationModel, ModelIdentity, NotItsKind,
+};
+use crate::models::directory::{
+    CARD, InvalidModel, ModelDirectory, ModelKind, WEIGHTS, write_config,
+};
+use crate::photo::Photo;
+use crate::tensors::InvalidWeights;
+
+const GALLERY: &str = "gallery.safetensors";
+const MOSAIC: &str = "mosaic.bin";
+/// The header's entry with the settings, and the weights' name.
+const SETTINGS: &str = "earth-atlas";
+const ENCODER: &str = "aligned";
+/// Gray levels of standard deviation; less is a blank.
+const LEAST_CONTRAST: f64 = 2.0;
+
+/// Locates views of the Earth from above.
+pub struct EarthLocator {
+    atlas: Atlas,
+    identity: ModelIdentity,
+}
+
+impl std::fmt::Debug for EarthLocator {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "EarthLocator({:?}, {:?})", self.identity, self.atlas.settings)
+    }
+}
+
+/// The three files of an atlas.
+struct Files<'a> {
+    weights: &'a [u8],
+    gallery: &'a [u8],
+    mosaic: &'a [u8],
+}
+
+const BUILT_IN: Files<'static> = Files {
+    weights: include_bytes!("../../../models/earth-view/atlas.safetensors"),
+    gallery: include_bytes!("../../../models/earth-view/gallery.bin"),
+    mosaic: include_bytes!("../../../models/earth-view/mosaic.bin"),
+};
+
+impl EarthLocator {
+    /// The model inside this program.
+    pub fn built_in(device: &Device) -> EarthLocator {
+        EarthLocator::from_files(&BUILT_IN, device).expect("the files in the program are whole")
+    }
+
+    /// The model in a directory.
+    pub fn open(directory: &ModelDirectory, device: &Device) -> Result<EarthLocator, InvalidModel> {
+        directory.expect(ModelKind::EarthAtlas)?;
+        let read = |name: &str| {
+            let path = directory.path().join(name);
+            std::fs::read(&path).map_err(InvalidModel::file("read", path))
+        };
+        let (weights, gallery, mosaic) = (read(WEIGHTS)?, read(GALLERY)?, read(MOSAIC)?);
+        let files = Files { weights: &weights, gallery: &gallery, mosaic: &mosaic };
+        let mut model = EarthLocator::from_files(&files, device)?;
+        model.identity.name = directory.name();
+        Ok(model)
+    }
+
+    fn from_files(files: &Files<'_>, device: &Device) -> Result<EarthLocator, InvalidWeights> {
+        let (encoder, settings) = read_weights(files.weights, device)?;
+        let gallery = Gallery::from_bytes(files.gallery)?;
+        let mosaic = Imagery::unpack(files.mosaic).map_err(|error| InvalidWeights::Format {
+            path: MOSAIC.into(),
+            reason: error.to_string(),
+        })?;
+        let widths = gallery.maps().iter().map(|map| map.width_km);
+        let (narrowest, widest) = widths.fold((f64::MAX, 0.0_f64), |(low, high), width| {
+            (low.min(width), high.max(width))
+        });
+        // All of the mosaic and the gallery take a while to hash, and their checksums are beside them.
+        let sample = |bytes: &[u8]| sha256(&bytes[..bytes.len().min(1 << 16)]);
+        let all = [sha256(files.weights), sample(files.gallery), sample(files.mosaic)].concat();
+        let identity = ModelIdentity {
+            name: NAME.to_owned(),
+            version: sha256(all.as_bytes())[..16].to_owned(),
+            description: format!(
+                "search and registration for views of the Earth from above, about {narrowest:.0} to {widest:.0} km wide"
+            ),
+            calibrated: settings.calibrated,
+            prior: Some("some of the picture is land".to_owned()),
+        };
+        Ok(EarthLocator { atlas: Atlas { encoder, gallery, mosaic, settings }, identity })
+    }
+
+    /// Writes a directory.
+    pub fn save(
+        encoder: &AlignedEncoder,
+        settings: &AtlasSettings,
+        gallery: &Gallery,
+        mosaic: &[u8],
+        directory: &Path,
+        card: &str,
+    ) -> Result<(), InvalidModel> {
+        let make = InvalidModel::file("make", directory.to_owned());
+        std::fs::create_dir_all(directory).map_err(make)?;
+        let weights = weights_to_bytes(encoder, settings);
+        let gallery = gallery.to_bytes();
+        for (name, contents) in
+            [(WEIGHTS, &weights[..]), (GALLERY, &gallery), (MOSAIC, mosaic), (CARD, card.as_bytes())]
+        {
+            let path = directory.join(name);
+            std::fs::write(&path, contents).map_err(InvalidModel::file("write", path))?;
+        }
+        write_config(directory, ModelKind::EarthAtlas, json!({}), &[WEIGHTS, GALLERY, MOSAIC])
+    }
+
+    /// What it looks things up in.
+    pub fn atlas(&self) -> &Atlas {
+        &self.atlas
+    }
+
+    fn answer(&self, photo: &Photo, findings: &[Finding]) -> Result<Located, NotItsKind> {
+        if deviation(&photo.square(VIEW as u32)) < LEAST_CONTRAST {
+            return Err(NotItsKind::Other("it is all of one color".to_owned()));
+        }
+        let best = findings.first().filter(|finding| {
+            let settings = &self.atlas.settings;
+            let least = match finding.registration {
+                Some(_) => settings.least_probability,
+                None => settings.least_search_probability,
+            };
+            finding.probability >= least
+        });
+        let Some(best) = best else {
+            let why = format!(
+                "no place on Earth matches it; {} has no detail for other widths, and clouds, open sea and pictures of other things match nothing",
+                self.identity.description
+            );
+            return Err(NotItsKind::Other(why));
+        };
+        let footprint = best.registration.as_ref().and_then(footprint);
+        Ok(Located { density: density(findings, &self.atlas.settings.errors), footprint })
+    }
+}
+
+/// The encoder and the settings in a file of weights.
+pub fn read_weights(
+    bytes: &[u8],
+    device: &Device,
+) -> Result<(AlignedEncoder, AtlasSettings), InvalidWeights> {
+    let (weights, about) = PackedWeights::from_bytes(bytes)?;
+    let wrong = |reason: String| InvalidWeights::Format { path: "earth-view".into(), reason };
+    let settings = about.get(SETTINGS).ok_or_else(|| wrong("it has no settings".to_owned()))?;
+    let settings: AtlasSettings =
+        serde_json::from_str(settings).map_err(|error| wrong(error.to_string()))?;
+    Ok((weights.apply(ENCODER, settings.encoder.init(device))?, settings))
+}
+
+/// A file of weights.
+pub fn weights_to_bytes(encoder: &AlignedEncoder, settings: &AtlasSettings) -> Vec<u8> {
+    let mut weights = PackedWeights::default();
+    weights.add(ENCODER, encoder);
+    let settings = serde_json::to_string(settings).expect("plain numbers");
+    weights.to_bytes(&[(SETTINGS, &settings)])
+}
+
+fn footprint(registration: &Registration) -> Option<Footprint> {
+    let place = |(latitude, longitude): (f64, f64)| LatLon::new(latitude, longitude).ok();
+    let [a, b, c, d] = registration.corners.map(place);
+    Some(Footprint {
+        corners: [a?, b?, c?, d?],
+        middle: place(registration.found.middle)?,
+        heading_degrees: registration.found.heading_degrees,
+        width_km: registration.found.width_km,
+        likeness: registration.likeness,
+    })
+}
+
+/// Of the brightness.
+fn deviation(pixels: &[u8]) -> f64 {
+    let values = || pixels.chunks_exact(3).map(|pixel| pixel.iter().map(|x| f64::from(*x)).sum::<f64>() / 3.0);
+    let count = (pixels.len() / 3) as f64;
+    let mean = values().sum::<f64>() / count;
+    (values().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt()
+}
+
+impl LocationModel for EarthLocator {
+    fn identity(&self) -> &ModelIdentity {
+        &self.identity
+    }
+
+    fn rejects_pictures(&self) -> bool {
+        true
+    }
+
+    fn check(&self, inference: &Inference) -> Result<Vec<String>, InvalidInference> {
+        inference.expect_one_pass(&self.identity.name, &[1])?;
+        Ok(Vec::new())
+    }
+
+    fn locate(&self, photos: &[Photo], _inference: &Inference) -> Vec<Result<Located, NotItsKind>> {
+        let answer = |photo| self.answer(photo, &self.atlas.find(photo, true, |_| true));
+        photos.iter().map(answer).collect()
+    }
+
+    fn embed(&self, photos: &[Photo]) -> Vec<Vec<f32>> {
+        let embed = |photo: &Photo| Query::new(&self.atlas.encoder, &photo.square(VIEW as u32)).upright();
+        photos.iter().map(embed).collect()
+    }
+}
