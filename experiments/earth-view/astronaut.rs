@@ -18,10 +18,6 @@ pub struct Photograph {
 }
 
 impl Photograph {
-    pub fn name(&self) -> String {
-        self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
-    }
-
     /// About how wide the ground is that it shows.
     pub fn width_km(&self) -> f64 {
         let along = self.below.distance_km(self.truth);

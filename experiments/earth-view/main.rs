@@ -3,24 +3,17 @@
 mod aligned_train;
 mod astronaut;
 mod embeddings;
-mod outcomes;
-mod pack;
 mod pairs;
-mod pictures;
-mod predictions;
-mod real;
-mod recogniser;
 mod report;
-mod retrieval;
 mod search;
 mod sets;
 mod sheet;
-mod train;
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use burn::tensor::Device;
+use locdiff::models::earth_view::EarthLocator;
 use mimalloc::MiMalloc;
 
 #[global_allocator]
@@ -29,18 +22,13 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 const USAGE: &str = "earth-view align DIRECTORY STEPS [THREADS]
 earth-view pack-aligned DIRECTORY WEIGHTS
 earth-view gallery WEIGHTS FILE FROM_KM TO_KM
-earth-view search WEIGHTS GALLERY RESULTS [SET VIEWS]
-earth-view train DIRECTORY STEPS DECAY_STEPS [MINUTES]
+earth-view mosaic FILE ROWS QUALITY
+earth-view assemble WEIGHTS GALLERY MOSAIC SETTINGS DIRECTORY
+earth-view search built-in|WEIGHTS GALLERY SETTINGS|- [SET VIEWS]
 earth-view sheet PICTURE
 earth-view examples FOLDER
 earth-view report
-earth-view real
-earth-view pack DIRECTORY WEIGHTS
-earth-view embed WEIGHTS TRAINING_VIEWS TEST_VIEWS
-earth-view denoise WEIGHTS
-earth-view predict WEIGHTS PREDICTIONS VIEWS GALLERY";
-
-const FOLDER: &str = "experiments/earth-view";
+earth-view embed TRAINING_VIEWS TEST_VIEWS";
 
 fn main() -> Result<()> {
     locdiff_experiments::keep_freed_memory();
@@ -48,19 +36,6 @@ fn main() -> Result<()> {
     let text = |k: usize| -> Result<&str> { Ok(arguments.get(k).context(USAGE)?) };
     let number = |k: usize| -> Result<u64> { Ok(text(k)?.parse()?) };
     match text(0)? {
-        "train" => {
-            let recipe = train::Recipe {
-                batch: 128,
-                steps: number(2)?,
-                decay_steps: number(3)?,
-                rate: 1e-3,
-                warm_up: 400,
-                ema_decay: 0.999,
-                seed: 1,
-            };
-            let minutes = number(4).ok().map(|minutes| Duration::from_secs(60 * minutes));
-            train::train(&recipe, Path::new(text(1)?), minutes)
-        }
         "align" => {
             let threads = number(3).unwrap_or(2) as usize;
             aligned_train::train(Path::new(text(1)?), number(2)?, threads)
@@ -70,27 +45,38 @@ fn main() -> Result<()> {
             let widths_km = [number(3)? as f64, number(4)? as f64];
             search::build(Path::new(text(1)?), Path::new(text(2)?), widths_km)
         }
+        "mosaic" => {
+            let mosaic = search::mosaic()?.pack(number(2)? as usize, number(3)? as u8);
+            Ok(std::fs::write(text(1)?, mosaic)?)
+        }
+        "assemble" => {
+            let [weights, gallery, mosaic, settings, out] =
+                [1, 2, 3, 4, 5].map(|k| text(k).map(Path::new));
+            search::assemble(weights?, gallery?, mosaic?, settings?, out?)
+        }
         "search" => {
+            let locator;
+            let built;
+            // What is inside the program, or what was built from its weights.
+            let atlas = if text(1)? == "built-in" {
+                locator = EarthLocator::built_in(&Device::flex());
+                locator.atlas()
+            } else {
+                let settings = text(3).ok().filter(|name| *name != "-").map(Path::new);
+                built = search::atlas(Path::new(text(1)?), Path::new(text(2)?), settings)?;
+                &built
+            };
             let views = match text(4) {
+                Ok("other") => search::other_pictures(number(5)? as usize)?,
                 Ok(set) => search::rendered_views(set, number(5)? as usize)?,
                 Err(_) => search::real_views()?,
             };
-            search::search(Path::new(text(1)?), Path::new(text(2)?), views, number(3)? as usize)
+            search::search(atlas, views)
         }
-        "report" => report::report(Path::new(FOLDER)),
-        "real" => {
-            let figures = serde_json::Value::Object(real::report()?);
-            println!("{figures}");
-            Ok(())
-        }
+        "report" => report::report(Path::new("experiments/earth-view")),
         "examples" => sheet::examples(Path::new(text(1)?)),
         "sheet" => sheet::draw(Path::new(text(1)?)),
-        "pack" => pack::pack(Path::new(text(1)?), Path::new(text(2)?)),
-        "embed" => embeddings::embed(Path::new(text(1)?), number(2)?, number(3)? as usize),
-        "predict" => {
-            let (views, gallery) = (number(3)? as usize, number(4)? as usize);
-            predictions::predict(Path::new(text(1)?), Path::new(text(2)?), views, gallery)
-        }
+        "embed" => embeddings::embed(number(1)?, number(2)? as usize),
         _ => bail!("{USAGE}"),
     }
 }

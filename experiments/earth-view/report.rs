@@ -1,345 +1,277 @@
-//! Tables of the committed predictions.
+//! The tables and figures of committed findings: how the answers of the built-in settings fare on them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::f64::consts::PI;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use locdiff::geography::{Continent, continent_at};
-use locdiff_earth::Shows;
+use locdiff::models::earth_view::{Atlas, AtlasSettings, Finding, SearchResult, density, weighed};
+use locdiff_earth::{Guess, Registration, Stretch};
 use locdiff_experiments::round;
-use locdiff_map::{Chart, Series};
-use locdiff_sphere::{
-    DensityOutcome, DensityScores, LatLon, PointScores, RECALL_AREAS_KM2, Resampling, Score,
-    UNIFORM_NLL_NATS,
-};
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use locdiff_sphere::{DensityOutcome, DensityScores, EARTH_RADIUS_KM, LatLon, UNIFORM_NLL_NATS};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::pack::is_for_calibration;
-use crate::pictures::{cost, other_pictures, real_photographs};
-use crate::predictions::{Prediction, WITH_CIRCLE, by_set, open_model, read_predictions};
-use crate::real;
-use crate::sets::SETS;
+use crate::search::KnownView;
 
-/// The grid of the outcomes tells no smaller areas apart: a node stands for 7,000 km².
-const LEAST_AREA_KM2: f64 = 1e5;
+/// As far as two places can be apart. A rejected picture counts as this far off.
+const FARTHEST_KM: f64 = PI * EARTH_RADIUS_KM;
 
-const WIDTHS: [[f64; 2]; 4] = [[100.0, 250.0], [250.0, 500.0], [500.0, 1000.0], [1000.0, 2000.0]];
-
-pub fn report(folder: &Path) -> Result<()> {
-    let model = open_model(Path::new("crates/locdiff/models/earth-view/model.safetensors"))?;
-    let sets = by_set(read_predictions(&folder.join("predictions.npy"), &model)?);
-    println!("# earth-view\n");
-    let real = real::report().unwrap_or_else(|error| {
-        println!("The real pictures were not at hand: {error}\n");
-        Map::new()
-    });
-    println!("## Rendered views\n");
-    println!(
-        "Answers of one pass on rendered views that the model never saw, with 95 % bootstrap intervals; \
-         retrieval takes the place of the nearest of 100,000 views like those of training, by the same encoder, in four directions as ours. \
-         Zoom 7 is the source of training itself, flightgear's file holds the same map; three-globe is the most independent source, and only the half of its views counts that did not calibrate. \
-         Rendered like training: see docs/earth-view.md.\n"
-    );
-    by_source(&sets)?;
-    by_width(&sets)?;
-    by_continent(&sets)?;
-    with_circle(&sets)?;
-    domain(&sets);
-    open_sea(&sets)?;
-    reliability(&sets, &folder.join("reliability.png"))?;
-    println!("\n![Do regions hold what they say?](reliability.png)");
-    let mut figures = headline(&sets)?;
-    let (total_ms, map_ms) = cost(&model)?;
-    figures["total_ms"] = json!(round(total_ms));
-    figures["map_ms"] = json!(round(map_ms));
-    for (name, figure) in real {
-        figures[name] = figure;
-    }
-    println!(
-        "\nOne decoded photograph of 1024 × 1024 pixels takes {total_ms:.1} ms until its density is known, {map_ms:.1} ms of which are the head and the density.\n"
-    );
-    if let Err(error) = other_pictures(&model) {
-        println!(
-            "Pictures of other things were not at hand ({error}): run experiments/earth-view/fetch\n"
-        );
-    }
-    if let Err(error) = real_photographs(&model, &folder.join("photographs.jpg")) {
-        println!("The real photographs were not at hand: {error}\n");
-    }
-    println!("{figures}");
-    Ok(())
+/// What was found for a view whose place is known: a line of a file.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Line {
+    pub name: String,
+    pub set: String,
+    pub tier: String,
+    latitude: f64,
+    longitude: f64,
+    width_km: f64,
+    search_s: f64,
+    all_s: f64,
+    /// Of the search alone, if the place is among its results.
+    rank: Option<usize>,
+    results: Vec<Found>,
 }
 
-fn points(answers: Vec<LatLon>, truths: Vec<LatLon>) -> Result<PointScores> {
-    Ok(PointScores::of(&answers, &truths)?)
+#[derive(Debug, Serialize, Deserialize)]
+struct Found {
+    deviations: f64,
+    latitude: f64,
+    longitude: f64,
+    heading: f64,
+    width_km: f64,
+    likeness: f64,
 }
 
-fn modes(rows: &[&Prediction]) -> Result<PointScores> {
-    points(rows.iter().map(|row| row.mode).collect(), rows.iter().map(|row| row.truth).collect())
-}
-
-fn retrieved(rows: &[&Prediction]) -> Result<PointScores> {
-    points(
-        rows.iter().map(|row| row.retrieved).collect(),
-        rows.iter().map(|row| row.truth).collect(),
-    )
-}
-
-fn densities(rows: &[&Prediction]) -> Result<DensityScores> {
-    let outcomes: Vec<DensityOutcome> = rows
-        .iter()
-        .map(|row| DensityOutcome {
-            nll_nats: row.nll_nats,
-            level: row.level.clamp(0.0, 1.0),
-            searched_area_km2: row.area_km2,
-        })
-        .collect();
-    Ok(DensityScores::of(&outcomes)?)
-}
-
-fn percent(score: &Score) -> String {
-    let mut rng = ChaCha8Rng::seed_from_u64(5);
-    let interval = score.interval(&Resampling::default(), &mut rng);
-    format!(
-        "{:.1} ({:.1}–{:.1})",
-        100.0 * interval.estimate,
-        100.0 * interval.low,
-        100.0 * interval.high
-    )
-}
-
-/// Rows of a set that were not used to calibrate.
-fn tested(sets: &HashMap<usize, Vec<Prediction>>, set: usize) -> Vec<&Prediction> {
-    let rows = sets.get(&set).map(Vec::as_slice).unwrap_or_default();
-    let three_globe = SETS[set].source == "three-globe";
-    rows.iter().filter(|row| !three_globe || !is_for_calibration(row.truth)).collect()
-}
-
-fn by_source(sets: &HashMap<usize, Vec<Prediction>>) -> Result<()> {
-    println!(
-        "| source | n | ≤ 25 km, % | ≤ 200 km | ≤ 750 km | ≤ 2500 km | median km | GeoScore | NLL | 50 / 80 / 90 % regions hold | retrieval ≤ 200 | ≤ 750 | ≤ 2500 |"
-    );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
-    for (number, set) in SETS.iter().enumerate().filter(|(_, set)| set.shows == Shows::Land) {
-        let rows = tested(sets, number);
-        if rows.is_empty() {
-            continue;
-        }
-        let (points, densities, nearest) = (modes(&rows)?, densities(&rows)?, retrieved(&rows)?);
-        println!(
-            "| {}, ≥ {} km | {} | {} | {} | {} | {} | {:.0} | {:.0} | {:.2} | {:.1} / {:.1} / {:.1} | {:.1} | {:.1} | {:.1} |",
-            set.name,
-            set.narrowest_km,
-            rows.len(),
-            percent(&points.accuracy(25.0)),
-            percent(&points.accuracy(200.0)),
-            percent(&points.accuracy(750.0)),
-            percent(&points.accuracy(2500.0)),
-            points.median_km().value(),
-            points.mean_geoscore().value(),
-            densities.mean_nll_nats().value(),
-            100.0 * densities.coverage(0.5).value(),
-            100.0 * densities.coverage(0.8).value(),
-            100.0 * densities.coverage(0.9).value(),
-            100.0 * nearest.accuracy(200.0).value(),
-            100.0 * nearest.accuracy(750.0).value(),
-            100.0 * nearest.accuracy(2500.0).value(),
-        );
-    }
-    println!(
-        "\nShare of truths found when the most probable places are searched first, by the area searched:\n"
-    );
-    let areas: Vec<f64> =
-        RECALL_AREAS_KM2.into_iter().filter(|area| *area >= LEAST_AREA_KM2).collect();
-    let heads: Vec<String> = areas.iter().map(|area| format!("{area:.0e} km²")).collect();
-    println!("| source | {} |\n|---{}|", heads.join(" | "), "|---".repeat(heads.len()));
-    for (number, set) in SETS.iter().enumerate().filter(|(_, set)| set.shows == Shows::Land) {
-        let rows = tested(sets, number);
-        if rows.is_empty() {
-            continue;
-        }
-        let densities = densities(&rows)?;
-        let recall = |area: &f64| format!("{:.1} %", 100.0 * densities.recall(*area).value());
-        let recall: Vec<String> = areas.iter().map(recall).collect();
-        println!("| {} | {} |", set.name, recall.join(" | "));
-    }
-    Ok(())
-}
-
-fn by_width(sets: &HashMap<usize, Vec<Prediction>>) -> Result<()> {
-    println!("\nBy width of the view:\n");
-    println!(
-        "| source | width, km | n | ≤ 200 km, % | ≤ 750 km | ≤ 2500 km | median km | NLL | retrieval ≤ 200 | ≤ 750 |\n|---|---|---|---|---|---|---|---|---|---|"
-    );
-    for (number, set) in SETS.iter().enumerate().filter(|(_, set)| set.shows == Shows::Land) {
-        for [from, to] in WIDTHS {
-            let mut rows = tested(sets, number);
-            rows.retain(|row| (from..to).contains(&row.width_km));
-            if rows.len() < 50 {
-                continue;
-            }
-            let (points, nearest) = (modes(&rows)?, retrieved(&rows)?);
-            println!(
-                "| {} | {from}–{to} | {} | {} | {} | {} | {:.0} | {:.2} | {:.1} | {:.1} |",
-                set.name,
-                rows.len(),
-                percent(&points.accuracy(200.0)),
-                percent(&points.accuracy(750.0)),
-                percent(&points.accuracy(2500.0)),
-                points.median_km().value(),
-                densities(&rows)?.mean_nll_nats().value(),
-                100.0 * nearest.accuracy(200.0).value(),
-                100.0 * nearest.accuracy(750.0).value(),
-            );
-        }
-    }
-    Ok(())
-}
-
-/// By the continent of the view's middle.
-fn by_continent(sets: &HashMap<usize, Vec<Prediction>>) -> Result<()> {
-    println!("\nBy the continent of the view's middle (Russia counts as Europe):\n");
-    println!(
-        "| source | continent | n | ≤ 200 km, % | ≤ 750 km | ≤ 2500 km | median km | NLL | 90 % regions hold |\n|---|---|---|---|---|---|---|---|---|"
-    );
-    for (number, set) in SETS.iter().enumerate().take(2) {
-        let mut parts: BTreeMap<Option<Continent>, Vec<&Prediction>> = BTreeMap::new();
-        for row in tested(sets, number) {
-            parts.entry(continent_at(row.truth)).or_default().push(row);
-        }
-        for (continent, rows) in parts {
-            let (points, densities) = (modes(&rows)?, densities(&rows)?);
-            println!(
-                "| {} | {} | {} | {} | {} | {} | {:.0} | {:.2} | {:.1} % |",
-                set.name,
-                continent.map_or("at sea".to_owned(), |continent| continent.to_string()),
-                rows.len(),
-                percent(&points.accuracy(200.0)),
-                percent(&points.accuracy(750.0)),
-                percent(&points.accuracy(2500.0)),
-                points.median_km().value(),
-                densities.mean_nll_nats().value(),
-                100.0 * densities.coverage(0.9).value(),
-            );
-        }
-    }
-    Ok(())
-}
-
-fn with_circle(sets: &HashMap<usize, Vec<Prediction>>) -> Result<()> {
-    println!(
-        "\nThe same views when it is known that the place lies within 2,500 km of the point below (what a crew can see), the first {WITH_CIRCLE} of each source:\n"
-    );
-    println!(
-        "| source | width, km | n | ≤ 200 km, % | ≤ 750 km | without the circle ≤ 200 | ≤ 750 | 90 % regions hold |\n|---|---|---|---|---|---|---|---|"
-    );
-    for (number, set) in SETS.iter().enumerate().filter(|(_, set)| set.shows == Shows::Land) {
-        for [from, to] in [[100.0, 320.0], [320.0, 500.0], [500.0, 2000.0]] {
-            let mut rows = tested(sets, number);
-            rows.retain(|row| (from..to).contains(&row.width_km) && row.circle.is_some());
-            if rows.len() < 50 {
-                continue;
-            }
-            let inside = points(
-                rows.iter().filter_map(|row| Some(row.circle?.mode)).collect(),
-                rows.iter().map(|row| row.truth).collect(),
-            )?;
-            let levels: Vec<f64> = rows.iter().filter_map(|row| Some(row.circle?.level)).collect();
-            let held = levels.iter().filter(|level| **level <= 0.9).count() as f64;
-            let anywhere = modes(&rows)?;
-            println!(
-                "| {} | {from}–{to} | {} | {} | {} | {:.1} | {:.1} | {:.1} % |",
-                set.name,
-                rows.len(),
-                percent(&inside.accuracy(200.0)),
-                percent(&inside.accuracy(750.0)),
-                100.0 * anywhere.accuracy(200.0).value(),
-                100.0 * anywhere.accuracy(750.0).value(),
-                100.0 * held / levels.len() as f64,
-            );
-        }
-    }
-    Ok(())
-}
-
-fn domain(sets: &HashMap<usize, Vec<Prediction>>) {
-    println!(
-        "\nTurned away as none of its kind (for land, a false alarm):\n\n| source | n | turned away, % |\n|---|---|---|"
-    );
-    for (number, set) in SETS.iter().enumerate() {
-        let rows = tested(sets, number);
-        if !rows.is_empty() {
-            let away = rows.iter().filter(|row| row.turned_away).count() as f64;
-            println!("| {} | {} | {:.1} |", set.name, rows.len(), 100.0 * away / rows.len() as f64);
-        }
-    }
-}
-
-/// Regions of what is said of open sea, though it is held back.
-fn open_sea(sets: &HashMap<usize, Vec<Prediction>>) -> Result<()> {
-    for (number, _) in SETS.iter().enumerate().filter(|(_, set)| set.shows == Shows::OpenSea) {
-        let rows = tested(sets, number);
-        if !rows.is_empty() {
-            let densities = densities(&rows)?;
-            let held = |level: f64| 100.0 * densities.coverage(level).value();
-            println!(
-                "\nOpen sea (n {}), also where the answer is held back: the 50 / 80 / 90 % regions hold {:.1} / {:.1} / {:.1} %, NLL {:.2} (anywhere on Earth: {UNIFORM_NLL_NATS:.2}).",
-                rows.len(),
-                held(0.5),
-                held(0.8),
-                held(0.9),
-                densities.mean_nll_nats().value(),
-            );
-        }
-    }
-    Ok(())
-}
-
-fn reliability(sets: &HashMap<usize, Vec<Prediction>>, out: &Path) -> Result<()> {
-    let mut chart = Chart::new("probability of the region", "share of truths inside")
-        .series(Series::line("ideal", [(0.0, 0.0), (1.0, 1.0)]))
-        .title("Do regions hold what they say?");
-    for number in [0, 1, 2, 4] {
-        let rows = tested(sets, number);
-        let curve: Vec<(f64, f64)> = (0..=20)
-            .map(|k| {
-                let level = f64::from(k) / 20.0;
-                let held = rows.iter().filter(|row| row.level <= level).count();
-                (level, held as f64 / rows.len().max(1) as f64)
+impl Line {
+    /// What an atlas finds.
+    pub fn of(view: &KnownView, atlas: &Atlas) -> Line {
+        let began = std::time::Instant::now();
+        let searched = atlas.find(&view.photo, false, |_| true);
+        let search_s = began.elapsed().as_secs_f64();
+        let findings = atlas.find(&view.photo, true, |_| true);
+        let all_s = began.elapsed().as_secs_f64() - search_s;
+        let is_right =
+            |one: &Finding| one.result.middle.distance_km(view.place) < 0.3 * view.width_km;
+        let shorter = |number: f64, to: f64| (number * to).round() / to;
+        let found = |finding: &Finding| {
+            let of = finding.registration.as_ref()?;
+            Some(Found {
+                deviations: shorter(finding.result.deviations, 1e3),
+                latitude: shorter(of.found.middle.0, 1e4),
+                longitude: shorter(of.found.middle.1, 1e4),
+                heading: shorter(of.found.heading_degrees, 10.0),
+                width_km: shorter(of.found.width_km, 10.0),
+                likeness: shorter(of.likeness, 1e4),
             })
-            .collect();
-        chart = chart.line(SETS[number].name, curve);
+        };
+        Line {
+            name: view.name.clone(),
+            set: view.set.clone(),
+            tier: view.tier.clone(),
+            latitude: view.place.latitude(),
+            longitude: view.place.longitude(),
+            width_km: view.width_km,
+            search_s: shorter(search_s, 1e3),
+            all_s: shorter(all_s, 1e3),
+            rank: searched.iter().position(is_right),
+            results: findings.iter().filter_map(found).collect(),
+        }
     }
-    std::fs::write(out, chart.draw().png()).context("reliability.png")
+
+    fn place(&self) -> LatLon {
+        LatLon::new(self.latitude, self.longitude).expect("on Earth")
+    }
+
+    fn answer(&self, settings: &AtlasSettings) -> Answer {
+        let finding = |found: &Found| {
+            let middle = (found.latitude, found.longitude);
+            let result = SearchResult {
+                middle: LatLon::new(middle.0, middle.1).expect("on Earth"),
+                heading_degrees: found.heading,
+                width_km: found.width_km,
+                likeness: 0.0,
+                deviations: found.deviations,
+            };
+            let guess = Guess { middle, heading_degrees: found.heading, width_km: found.width_km };
+            let registration = Registration {
+                found: guess,
+                stretch: Stretch { factor: 1.0, bearing_degrees: 0.0 },
+                corners: [middle; 4],
+                likeness: found.likeness,
+            };
+            Finding { result, registration: Some(registration), probability: 0.0 }
+        };
+        let findings = weighed(self.results.iter().map(finding).collect(), &settings.odds);
+        let best = findings.first().filter(|best| best.probability >= settings.least_probability);
+        let truth = self.place();
+        Answer {
+            set: self.set.clone(),
+            width_km: self.width_km,
+            distance_km: best.map_or(FARTHEST_KM, |best| best.middle().distance_km(truth)),
+            accepted: best.map(|_| density(&findings, &settings.errors).survey().outcome(truth)),
+        }
+    }
 }
 
-/// Flightgear by day, at least 500 km wide, one pass, no circle; coverage over all of its views.
-fn headline(sets: &HashMap<usize, Vec<Prediction>>) -> Result<Value> {
-    let all = tested(sets, 0);
-    let wide: Vec<&Prediction> = all.iter().copied().filter(|row| row.width_km >= 500.0).collect();
-    let (ours, nearest, densities) = (modes(&wide)?, retrieved(&wide)?, densities(&all)?);
-    let unseen = tested(sets, 1);
-    let (of_unseen, unseen_densities) = (modes(&unseen)?, self::densities(&unseen)?);
-    let share = |score: Score| round(100.0 * score.value());
-    Ok(json!({
-        "n": wide.len(),
-        "within_200": share(ours.accuracy(200.0)),
-        "within_750": share(ours.accuracy(750.0)),
-        "within_2500": share(ours.accuracy(2500.0)),
-        "retrieval_within_200": share(nearest.accuracy(200.0)),
-        "retrieval_within_750": share(nearest.accuracy(750.0)),
-        "retrieval_within_2500": share(nearest.accuracy(2500.0)),
-        "coverage_50": share(densities.coverage(0.5)),
-        "coverage_80": share(densities.coverage(0.8)),
-        "coverage_90": share(densities.coverage(0.9)),
-        "unseen_n": unseen.len(),
-        "unseen_within_200": share(of_unseen.accuracy(200.0)),
-        "unseen_within_750": share(of_unseen.accuracy(750.0)),
-        "unseen_within_2500": share(of_unseen.accuracy(2500.0)),
-        "unseen_coverage_50": share(unseen_densities.coverage(0.5)),
-        "unseen_coverage_80": share(unseen_densities.coverage(0.8)),
-        "unseen_coverage_90": share(unseen_densities.coverage(0.9)),
-    }))
+struct Answer {
+    set: String,
+    width_km: f64,
+    distance_km: f64,
+    accepted: Option<DensityOutcome>,
+}
+
+fn read(folder: &Path, name: &str) -> Result<Vec<Line>> {
+    let path = folder.join(name);
+    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
+}
+
+/// Whether a real view of tier A is for tuning: of the Astro Pi pass the first half, of the GOES sectors the first two by
+/// name.
+fn is_tuning(line: &Line, last_frame: u32) -> bool {
+    let part = line.name.split(['_', '.']).nth(1).unwrap_or_default();
+    match line.set.as_str() {
+        "astropi2020" => part.parse::<u32>().is_ok_and(|frame| frame <= last_frame),
+        "goes19" => ["ne", "nr"].contains(&part),
+        _ => false,
+    }
+}
+
+fn reporting(lines: Vec<Line>) -> Vec<Line> {
+    let mut frames: Vec<u32> = lines
+        .iter()
+        .filter(|line| line.set == "astropi2020" && line.tier == "A")
+        .filter_map(|line| line.name.split(['_', '.']).nth(1)?.parse().ok())
+        .collect();
+    frames.sort_unstable();
+    let last = frames[frames.len() / 2 - 1];
+    // The next frame shows some of the same ground as the last one that tunes.
+    let overlaps =
+        |line: &Line| line.set == "astropi2020" && line.name.contains(&format!("_{}.", last + 1));
+    lines
+        .into_iter()
+        .filter(|line| line.tier == "A" && !is_tuning(line, last) && !overlaps(line))
+        .collect()
+}
+
+/// Prints the tables; the last line is all figures as JSON.
+pub fn report(folder: &Path) -> Result<()> {
+    let settings: AtlasSettings =
+        serde_json::from_slice(&std::fs::read(folder.join("settings.json"))?)?;
+    let mut figures = Map::new();
+    println!(
+        "| views | n | rejected, % | ≤ 25 km, % | ≤ 200 km, % | median of the accepted, km | nats over uniform | truth in the 90 % region, of the accepted |\n|---|---|---|---|---|---|---|---|"
+    );
+    let mut footprints = Vec::new();
+    let answers = |lines: &[Line]| -> Vec<Answer> {
+        lines.iter().map(|line| line.answer(&settings)).collect()
+    };
+    for (file, prefix) in [("real-built.jsonl", "real"), ("real.jsonl", "shipped_real")] {
+        let Ok(lines) = read(folder, file) else { continue };
+        let lines = reporting(lines);
+        let all = answers(&lines);
+        row(&format!("**real, tier A, reporting half** ({file})"), &all, prefix, &mut figures)?;
+        let mut sets: BTreeMap<String, Vec<Answer>> = BTreeMap::new();
+        for answer in answers(&lines) {
+            sets.entry(answer.set.clone()).or_default().push(answer);
+        }
+        for (set, of_set) in sets {
+            row(
+                &format!("real, {set} ({file})"),
+                &of_set,
+                &format!("{prefix}_{set}"),
+                &mut figures,
+            )?;
+        }
+        if prefix == "shipped_real" {
+            footprints.extend(all);
+        }
+    }
+    for (file, prefix) in [("three-globe.jsonl", "unseen"), ("january.jsonl", "january")] {
+        let Ok(lines) = read(folder, file) else { continue };
+        let all = answers(&lines);
+        row(&format!("*rendered*, {file}"), &all, prefix, &mut figures)?;
+        footprints.extend(all);
+    }
+    let nothing = read(folder, "real.jsonl")?.into_iter().filter(|line| line.tier == "N");
+    let nothing: Vec<Line> = nothing.chain(read(folder, "other.jsonl")?).collect();
+    let accepted = nothing.iter().filter(|line| line.answer(&settings).accepted.is_some()).count();
+    figures.insert("false_accept".to_owned(), share(accepted, nothing.len()));
+    figures.insert("false_accept_n".to_owned(), json!(nothing.len()));
+    let accepted: Vec<&Answer> =
+        footprints.iter().filter(|answer| answer.accepted.is_some()).collect();
+    let wrong = accepted.iter().filter(|answer| answer.distance_km > 0.5 * answer.width_km).count();
+    figures.insert("footprint_n".to_owned(), json!(accepted.len()));
+    figures.insert("footprint_wrong".to_owned(), share(wrong, accepted.len()));
+    let distances = accepted.iter().map(|answer| answer.distance_km).collect();
+    figures.insert("footprint_median_km".to_owned(), json!(median(distances).map(round)));
+    println!("\n{}", Value::Object(figures));
+    Ok(())
+}
+
+fn share(count: usize, of: usize) -> Value {
+    json!(round(100.0 * count as f64 / of.max(1) as f64))
+}
+
+fn median(mut numbers: Vec<f64>) -> Option<f64> {
+    numbers.sort_by(f64::total_cmp);
+    numbers.get(numbers.len() / 2).copied()
+}
+
+fn row(
+    name: &str,
+    answers: &[Answer],
+    prefix: &str,
+    figures: &mut Map<String, Value>,
+) -> Result<()> {
+    let n = answers.len();
+    let within =
+        |km: f64| share(answers.iter().filter(|answer| answer.distance_km <= km).count(), n);
+    let outcomes: Vec<DensityOutcome> =
+        answers.iter().filter_map(|answer| answer.accepted).collect();
+    // A rejected view has a uniform density, and gains nothing.
+    let gained: f64 = outcomes.iter().map(|outcome| UNIFORM_NLL_NATS - outcome.nll_nats).sum();
+    let accepted = answers.iter().filter(|answer| answer.accepted.is_some());
+    let (coverage, low, high) = if outcomes.is_empty() {
+        (Value::Null, Value::Null, Value::Null)
+    } else {
+        let share = DensityScores::of(&outcomes)?.coverage(0.9).value();
+        let [low, high] = wilson(share, outcomes.len());
+        (json!(round(100.0 * share)), json!(round(100.0 * low)), json!(round(100.0 * high)))
+    };
+    let mut set = |name: &str, value: Value| {
+        figures.insert(format!("{prefix}_{name}"), value);
+    };
+    set("n", json!(n));
+    set("rejected", share(n - outcomes.len(), n));
+    set("within_25", within(25.0));
+    set("within_200", within(200.0));
+    set(
+        "median_km",
+        json!(median(answers.iter().map(|answer| answer.distance_km).collect()).map(round)),
+    );
+    set("nll_gain", json!(round(gained / n as f64)));
+    set("coverage_90", coverage.clone());
+    set("coverage_low", low.clone());
+    set("coverage_high", high.clone());
+    let of_accepted = median(accepted.map(|answer| answer.distance_km).collect());
+    println!(
+        "| {name} | {n} | {} | {} | {} | {} | {:.1} | {coverage} ({low}–{high}) of {} |",
+        share(n - outcomes.len(), n),
+        within(25.0),
+        within(200.0),
+        of_accepted.map_or("–".to_owned(), |km| format!("{km:.1}")),
+        gained / n as f64,
+        outcomes.len(),
+    );
+    Ok(())
+}
+
+/// Wilson's 95 % interval of a share.
+fn wilson(share: f64, n: usize) -> [f64; 2] {
+    let (n, z) = (n as f64, 1.96);
+    let middle = share + z * z / (2.0 * n);
+    let reach = z * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
+    [(middle - reach) / (1.0 + z * z / n), (middle + reach) / (1.0 + z * z / n)]
 }

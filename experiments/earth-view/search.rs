@@ -1,26 +1,27 @@
 //! The search and the registration of its results, measured on real and on rendered views.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use burn::tensor::Device;
 use locdiff::Photo;
 use locdiff::models::earth_view::{
-    AlignedEncoder, AlignedEncoderConfig, Gallery, PackedWeights, Precision, Query, SearchResult,
-    VIEW,
+    AlignedEncoder, AlignedEncoderConfig, Atlas, AtlasSettings, EarthLocator, Errors, Gallery,
+    Odds, PackedWeights, Precision,
 };
-use locdiff_earth::{Guess, Imagery, Registrar};
+use locdiff_earth::Imagery;
 use locdiff_experiments::earth_sources::Folders;
 use locdiff_sphere::LatLon;
-use rayon::prelude::*;
-use serde_json::{Value, json};
 
 use crate::aligned_train::PART_NAME;
+use crate::report::Line;
 use crate::sets::{SETS, place};
 
 /// Pixels along the side of pictures that are registered.
 const SIDE: u32 = 256;
+/// Wallpapers in their largest sizes would only cost time.
+const MOST_BYTES: u64 = 1_500_000;
 const SEED: u64 = 3_000_017;
 
 /// A picture whose place is known.
@@ -31,7 +32,6 @@ pub struct KnownView {
     pub photo: Photo,
     pub place: LatLon,
     pub width_km: f64,
-    pub heading_degrees: Option<f64>,
 }
 
 pub fn encoder(weights: &Path) -> Result<AlignedEncoder> {
@@ -70,7 +70,7 @@ pub fn real_views() -> Result<Vec<KnownView>> {
     let view = |line: &str| {
         // Only later columns have quotes: file, latitude, longitude, width_km, heading, tier, …
         let fields: Vec<&str> = line.splitn(7, ',').collect();
-        let [file, latitude, longitude, width, heading, tier, ..] = fields[..] else {
+        let [file, latitude, longitude, width, _, tier, ..] = fields[..] else {
             anyhow::bail!("views.csv has a line with {} columns: {line}", fields.len());
         };
         let photo = Photo::open(folder.join(file))?;
@@ -82,7 +82,6 @@ pub fn real_views() -> Result<Vec<KnownView>> {
             place: LatLon::new(latitude.parse()?, longitude.parse()?)?,
             // Of the central square.
             width_km: width.parse::<f64>()? * across.min(down) / across,
-            heading_degrees: heading.parse().ok(),
             photo,
         })
     };
@@ -100,64 +99,92 @@ pub fn rendered_views(set: &str, count: usize) -> Result<Vec<KnownView>> {
         photo: Photo::from_rgb(SIDE, SIDE, view.pixels.clone()).expect("a square"),
         place: place(view),
         width_km: view.label.width_km,
-        heading_degrees: None,
     };
     Ok(views.iter().enumerate().map(known).collect())
 }
 
-/// Prints a line of JSON for each view: the results of the search, registered.
-pub fn search(weights: &Path, gallery: &Path, views: Vec<KnownView>, count: usize) -> Result<()> {
-    let encoder = encoder(weights)?;
-    let gallery = Gallery::from_bytes(&std::fs::read(gallery)?)?;
-    let imagery = mosaic()?;
-    for view in views {
-        let began = Instant::now();
-        let query = Query::new(&encoder, &view.photo.square(VIEW as u32));
-        let encoded_s = began.elapsed().as_secs_f64();
-        let results = gallery.search(&query, count, |_| true);
-        let search_s = began.elapsed().as_secs_f64();
-        let registrar = Registrar::new(&view.photo.square(SIDE), SIDE as usize);
-        let results: Vec<Value> = results
-            .par_iter()
-            .map(|result| registered(&registrar, &imagery, &view, result))
-            .collect();
-        let line = json!({
-            "name": view.name, "set": view.set, "tier": view.tier,
-            "latitude": view.place.latitude(), "longitude": view.place.longitude(),
-            "width_km": view.width_km, "heading": view.heading_degrees,
-            "encoded_s": encoded_s, "search_s": search_s, "all_s": began.elapsed().as_secs_f64(),
-            "results": results,
-        });
-        println!("{line}");
+/// Pictures of other things, from packages: every so manieth of them, so that there are about `count`.
+pub fn other_pictures(count: usize) -> Result<Vec<KnownView>> {
+    let mut paths = Vec::new();
+    for folder in ["negatives", "other"] {
+        collect(&Path::new("target/experiments/earth").join(folder), &mut paths)?;
+    }
+    paths.sort();
+    let every = paths.len().div_ceil(count).max(1);
+    let known = |path: &PathBuf| {
+        Some(KnownView {
+            name: path.file_name()?.to_string_lossy().into_owned(),
+            set: "other".to_owned(),
+            tier: "other".to_owned(),
+            photo: Photo::open(path).ok()?,
+            place: LatLon::new(0.0, 0.0).ok()?,
+            width_km: 0.0,
+        })
+    };
+    Ok(paths.iter().step_by(every).filter_map(known).collect())
+}
+
+fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        let kind = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+        let is_picture = ["jpg", "jpeg", "png", "webp"].contains(&&*kind);
+        if path.is_dir() {
+            collect(&path, paths)?;
+        } else if is_picture && path.metadata()?.len() < MOST_BYTES {
+            paths.push(path);
+        }
     }
     Ok(())
 }
 
-fn registered(
-    registrar: &Registrar,
-    imagery: &Imagery,
-    view: &KnownView,
-    result: &SearchResult,
-) -> Value {
-    let guess = Guess {
-        middle: (result.middle.latitude(), result.middle.longitude()),
-        heading_degrees: result.heading_degrees,
-        width_km: result.width_km,
-    };
-    let registration = registrar.register(imagery, &guess);
-    let found = &registration.found;
-    let place = LatLon::new(found.middle.0, found.middle.1).expect("on Earth");
-    let round = |number: f64, to: f64| (number * to).round() / to;
-    json!({
-        "latitude": round(result.middle.latitude(), 1e4), "longitude": round(result.middle.longitude(), 1e4),
-        "heading": round(result.heading_degrees, 10.0), "width_km": round(result.width_km, 10.0),
-        "likeness": round(result.likeness, 1e4), "deviations": round(result.deviations, 1e3),
-        "off_km": round(result.middle.distance_km(view.place), 10.0),
-        "registered": {
-            "latitude": round(found.middle.0, 1e4), "longitude": round(found.middle.1, 1e4),
-            "heading": round(found.heading_degrees, 10.0), "width_km": round(found.width_km, 10.0),
-            "likeness": round(registration.likeness, 1e4),
-            "off_km": round(place.distance_km(view.place), 10.0),
-        },
+/// What is found in a file of settings, or what is tried before any were fitted.
+fn settings(path: Option<&Path>) -> Result<AtlasSettings> {
+    if let Some(path) = path {
+        return Ok(serde_json::from_slice(&std::fs::read(path)?)?);
+    }
+    let odds =
+        Odds { deviation: 0.9, margin: 1.15, none: 9.5, search_deviation: 1.5, search_none: 11.0 };
+    Ok(AtlasSettings {
+        encoder: AlignedEncoderConfig::default(),
+        results: 60,
+        refined: 12,
+        odds,
+        errors: Errors { registered_km: 8.0, registered_share: 0.01, search_share: 0.1 },
+        least_probability: 0.5,
+        least_search_probability: 0.5,
+        calibrated: false,
     })
+}
+
+/// An atlas of files that were made before.
+pub fn atlas(weights: &Path, gallery: &Path, with: Option<&Path>) -> Result<Atlas> {
+    Ok(Atlas {
+        encoder: encoder(weights)?,
+        gallery: Gallery::from_bytes(&std::fs::read(gallery)?)?,
+        mosaic: mosaic()?,
+        settings: settings(with)?,
+    })
+}
+
+/// Writes a model directory from its parts; its card stays.
+pub fn assemble(
+    weights: &Path,
+    gallery: &Path,
+    mosaic: &Path,
+    with: &Path,
+    out: &Path,
+) -> Result<()> {
+    let gallery = Gallery::from_bytes(&std::fs::read(gallery)?)?;
+    let (settings, mosaic) = (settings(Some(with))?, std::fs::read(mosaic)?);
+    let card = std::fs::read_to_string(out.join("README.md")).context("its card")?;
+    Ok(EarthLocator::save(&encoder(weights)?, &settings, &gallery, &mosaic, out, &card)?)
+}
+
+/// Prints a line of JSON for each view: what was found, registered.
+pub fn search(atlas: &Atlas, views: Vec<KnownView>) -> Result<()> {
+    for view in views {
+        println!("{}", serde_json::to_string(&Line::of(&view, atlas))?);
+    }
+    Ok(())
 }

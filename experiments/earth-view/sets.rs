@@ -35,11 +35,6 @@ pub const SETS: [TestSet; 7] = [
 ];
 
 impl TestSet {
-    /// Views to render so that `count` are left: half of three-globe calibrates.
-    pub fn count(&self, count: usize) -> usize {
-        if self.source == "three-globe" { 13 * count / 6 } else { count }
-    }
-
     pub fn render(
         &self,
         folders: &Folders,

@@ -7,7 +7,7 @@ use std::time::Instant;
 use burn::tensor::Device;
 use clap::Args;
 use locdiff::encoders::ImageEncoder;
-use locdiff::models::earth_view::EarthView;
+use locdiff::models::earth_view::EarthLocator;
 use locdiff::models::geoclip::{GeoClip, GeoClipLocator};
 use locdiff::models::{
     ModelDirectory, SelfTest, SelfTestFailed, model_directories, model_directory, test_earth_view,
@@ -168,7 +168,7 @@ fn earth_view(arguments: &Arguments) -> Finding {
         return Finding { name, state: State::Installed, detail, remedy: None };
     }
     let began = Instant::now();
-    let model = EarthView::built_in(&Device::flex());
+    let model = EarthLocator::built_in(&Device::flex());
     tested(name, detail, test_earth_view(&model), began, "Build or get the program again")
 }
 

@@ -9,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 use burn::tensor::Device;
 use clap::Args;
 use locdiff::diffusion::Diffusion;
-use locdiff::models::earth_view::EarthView;
+use locdiff::models::earth_view::EarthLocator;
 use locdiff::models::geoclip::GeoClip;
 use locdiff::models::{
     BUILT_IN, EncoderSource, ModelDirectory, ModelKind, installed_models, model_directories,
@@ -146,7 +146,9 @@ pub(super) fn verify(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
     let (path, device) = (directory.path(), Device::flex());
     let opened: anyhow::Result<()> = match directory.kind() {
         ModelKind::Diffusion => Diffusion::open(path, &device).map(drop).map_err(Into::into),
-        ModelKind::EarthView => EarthView::open(&directory, &device).map(drop).map_err(Into::into),
+        ModelKind::EarthView => {
+            EarthLocator::open(&directory, &device).map(drop).map_err(Into::into)
+        }
         _ => GeoClip::open(path, &device).map(drop).map_err(Into::into),
     };
     let opened = opened.err().map(|error| format!("{error:#}"));

@@ -30,7 +30,7 @@ const GEOCLIP: &str = "geoclip-geolocation";
 pub enum ModelKind {
     /// A network of the paper's, with its schedule and objective: what `locdiff train` writes.
     Diffusion,
-    /// An encoder with a head, for views of the Earth from above.
+    /// An encoder, a gallery of the Earth and a mosaic, for views from above.
     EarthView,
     /// GeoCLIP's head, location encoder and gallery.
     Geoclip,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::earth_view::{EarthView, EarthViewEncoder, NAME as BUILT_IN};
+use super::earth_view::{EarthViewEncoder, NAME as BUILT_IN};
 use super::home::ModelHome;
 use super::opening::{CannotOpen, EncoderSource, OpenOptions};
 use crate::encoders::{Embedder, EncoderRecord, ImageEncoder, InvalidEncoder};
@@ -17,7 +17,7 @@ pub fn open_encoder(
     device: &Device,
 ) -> Result<Option<Arc<dyn Embedder>>, InvalidEncoder> {
     if name == BUILT_IN {
-        return Ok(Some(Arc::new(EarthViewEncoder::new(EarthView::built_in(device)))));
+        return Ok(Some(Arc::new(EarthViewEncoder::built_in(device))));
     }
     let path = Path::new(name);
     if path.exists() {
@@ -62,7 +62,7 @@ pub(super) fn find_encoder(
         return Err(CannotOpen::UnknownEncoder { model, encoder });
     }
     if record.name.as_deref() == Some(BUILT_IN) {
-        let encoder = EarthViewEncoder::new(EarthView::built_in(&options.device()?));
+        let encoder = EarthViewEncoder::built_in(&options.device()?);
         return checked(Arc::new(encoder));
     }
     let missing = |remedy: String| CannotOpen::Missing {

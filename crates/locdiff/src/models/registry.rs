@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::diffusion_model::DiffusionModel;
 use super::directory::{InvalidModel, ModelDirectory, ModelKind};
-use super::earth_view::{self, EarthView};
+use super::earth_view::{self, EarthLocator};
 use super::geoclip::GeoClipLocator;
 use super::home::ModelHome;
 use super::opening::{CannotOpen, OpenOptions};
@@ -33,7 +33,7 @@ impl Geolocator {
     ) -> Result<Geolocator, CannotOpen> {
         if name == BUILT_IN {
             options.expect_no_encoder(name)?;
-            return Ok(Geolocator::from_model(EarthView::built_in(&options.device()?))?);
+            return Ok(Geolocator::from_model(EarthLocator::built_in(&options.device()?))?);
         }
         if name == FOR_THE_GROUND || name == OVER_A_GRID {
             let directory = options.home()?.model(FOR_THE_GROUND);
@@ -50,7 +50,7 @@ impl Geolocator {
             }
             ModelKind::EarthView => {
                 options.expect_no_encoder(name)?;
-                Geolocator::from_model(EarthView::open(&directory, &options.device()?)?)
+                Geolocator::from_model(EarthLocator::open(&directory, &options.device()?)?)
             }
             ModelKind::Geoclip => {
                 let model = GeoClipLocator::open(&path, false, options, progress)?;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checksum::sha256_of_file;
 use crate::encoders::ImageEncoder;
-use crate::models::earth_view::EarthView;
+use crate::models::earth_view::EarthLocator;
 use crate::models::geoclip::GeoClip;
 use crate::photo::Photo;
 
@@ -75,12 +75,9 @@ pub fn test_encoder(encoder: &ImageEncoder, record: &Path) -> Result<SelfTest, S
 
 /// Embeds a picture that this program paints itself, and compares with what the model gave when
 /// it was made.
-pub fn test_earth_view(model: &EarthView) -> Result<SelfTest, SelfTestFailed> {
-    agreement(
-        model.reference(),
-        &model.embedding_of(&Photo::test_picture()),
-        Path::new("the program"),
-    )
+pub fn test_earth_view(model: &EarthLocator) -> Result<SelfTest, SelfTestFailed> {
+    let (reference, numbers) = model.test();
+    agreement(reference, &numbers, Path::new("the program"))
 }
 
 /// Embeds two places, reads the files beside the record, and compares with the record, or makes it.

@@ -10,7 +10,6 @@ use locdiff::diffusion::{
 };
 use locdiff::encoders::{Embedder, EncoderRecord, ImageEncoder};
 use locdiff::locate::{Decode, InvalidInference, Sampler};
-use locdiff::models::earth_view::EarthView;
 use locdiff::models::{
     DiffusionAbout, DiffusionModel, EncoderSource, ModelDirectory, ModelKind, TrainingFacts,
 };
@@ -369,8 +368,11 @@ fn a_directory_of_earth_views_kind_replaces_the_one_inside() {
     assert_eq!(read.kind(), ModelKind::EarthView);
     assert!(read.verify().iter().all(|file| file.problem.is_none()), "{:?}", read.verify());
     let scratch = tempfile::tempdir().unwrap();
-    let bytes = fs::read(inside.join("model.safetensors")).unwrap();
-    EarthView::save(&bytes, &scratch.path().join("mine"), "# Mine\n").unwrap();
+    fs::create_dir(scratch.path().join("mine")).unwrap();
+    for entry in fs::read_dir(&inside).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), scratch.path().join("mine").join(entry.file_name())).unwrap();
+    }
     let options = options(scratch.path(), EncoderSource::Installed);
     let mine = open(&scratch.path().join("mine"), &options).unwrap();
     let built_in = Geolocator::open("earth-view").unwrap();

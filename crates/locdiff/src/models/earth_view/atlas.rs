@@ -12,6 +12,9 @@ use crate::photo::Photo;
 
 /// Pixels along the side of a picture that is registered: four for each of registration's own.
 const SIDE: u32 = 256;
+/// Standard deviations of the search that a coarse likeness of 1 is worth, when it is decided what is looked at more
+/// closely.
+const PROMISE: f64 = 50.0;
 
 /// What belongs to an atlas besides weights, gallery and mosaic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -83,11 +86,7 @@ impl Atlas {
             })
             .collect();
         let promise = |(result, coarse): &(SearchResult, Coarse)| {
-            let odds = &self.settings.odds;
-            let likeness = coarse.likeness();
-            odds.deviation * result.deviations
-                + odds.likeness * likeness
-                + odds.likeness_squared * likeness * likeness
+            result.deviations + PROMISE * coarse.likeness()
         };
         coarse.sort_by(|a, b| promise(b).total_cmp(&promise(a)));
         coarse.truncate(self.settings.refined);

@@ -9,6 +9,8 @@ use super::search::SearchResult;
 /// Results of a search that registration brought to one place.
 const SAME_MIDDLE: f64 = 0.1;
 const SAME_HEADING_DEGREES: f64 = 10.0;
+/// The likeness of the best of many wrong places, if there is no other to compare with.
+const CHANCE: f64 = 0.12;
 
 /// How much evidence counts, fitted by likelihood on views whose places are known (`experiments/earth-view`).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -16,15 +18,14 @@ const SAME_HEADING_DEGREES: f64 = 10.0;
 pub struct Odds {
     /// Nats for each standard deviation by which the search stands out.
     pub deviation: f64,
-    /// Nats for the likeness of the registration, which is 0 to 1.
-    pub likeness: f64,
-    /// And for its square.
-    pub likeness_squared: f64,
+    /// Nats for each 0.01 by which the likeness of the registration is above that of every other place: a picture of a
+    /// straight edge is like many places, and like none more than the others.
+    pub margin: f64,
     /// Nats of "none of them".
     pub none: f64,
-    /// The same four without registration: for the search alone.
+    /// Nats for each standard deviation without registration.
     pub search_deviation: f64,
-    /// See `search_deviation`.
+    /// Nats of "none of them" without registration.
     pub search_none: f64,
 }
 
@@ -78,37 +79,41 @@ impl Finding {
             && self.middle().distance_km(other.middle()) < SAME_MIDDLE * self.width_km()
     }
 
-    fn nats(&self, odds: &Odds) -> f64 {
-        match &self.registration {
-            Some(Registration { likeness, .. }) => {
-                odds.deviation * self.result.deviations
-                    + odds.likeness * likeness
-                    + odds.likeness_squared * likeness * likeness
-            }
-            None => odds.search_deviation * self.result.deviations,
-        }
+    /// Whether their ground is apart.
+    fn is_apart_from(&self, other: &Finding) -> bool {
+        self.middle().distance_km(other.middle()) > self.width_km().max(other.width_km())
+    }
+
+    fn nats(&self, all: &[Finding], odds: &Odds) -> f64 {
+        let Some(Registration { likeness, .. }) = &self.registration else {
+            return odds.search_deviation * self.result.deviations;
+        };
+        let others = all.iter().filter(|other| self.is_apart_from(other));
+        let likenesses = others.filter_map(|other| Some(other.registration.as_ref()?.likeness));
+        let margin = likeness - likenesses.fold(CHANCE, f64::max);
+        odds.deviation * self.result.deviations + odds.margin * 100.0 * margin
     }
 }
 
 /// Distinct findings with their probabilities, most probable first: they sum to less than 1, the rest is "none of
 /// them".
-pub fn weighed(mut findings: Vec<Finding>, odds: &Odds) -> Vec<Finding> {
-    findings.sort_by(|a, b| b.nats(odds).total_cmp(&a.nats(odds)));
-    let mut distinct: Vec<Finding> = Vec::new();
-    for finding in findings {
-        if !distinct.iter().any(|other| other.is_same_as(&finding)) {
-            distinct.push(finding);
+pub fn weighed(findings: Vec<Finding>, odds: &Odds) -> Vec<Finding> {
+    let mut nats: Vec<(f64, Finding)> =
+        findings.iter().map(|one| (one.nats(&findings, odds), one.clone())).collect();
+    nats.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut distinct: Vec<(f64, Finding)> = Vec::new();
+    for (nats, finding) in nats {
+        if !distinct.iter().any(|(_, other)| other.is_same_as(&finding)) {
+            distinct.push((nats, finding));
         }
     }
-    let registered = distinct.iter().any(|finding| finding.registration.is_some());
+    let registered = distinct.iter().any(|(_, finding)| finding.registration.is_some());
     let none = if registered { odds.none } else { odds.search_none };
-    let highest = distinct.iter().map(|finding| finding.nats(odds)).fold(none, f64::max);
+    let highest = distinct.first().map_or(none, |(nats, _)| nats.max(none));
     let weight = |nats: f64| (nats - highest).exp();
-    let sum = weight(none) + distinct.iter().map(|finding| weight(finding.nats(odds))).sum::<f64>();
-    for finding in &mut distinct {
-        finding.probability = weight(finding.nats(odds)) / sum;
-    }
-    distinct
+    let sum = weight(none) + distinct.iter().map(|(nats, _)| weight(*nats)).sum::<f64>();
+    let probable = |(nats, finding)| Finding { probability: weight(nats) / sum, ..finding };
+    distinct.into_iter().map(probable).collect()
 }
 
 /// Findings by their probabilities, each as wide as its error; "none of them" is anywhere.

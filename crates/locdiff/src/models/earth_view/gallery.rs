@@ -46,8 +46,8 @@ pub struct Precision {
 }
 
 impl Precision {
-    /// Half of the numbers in 4 bits: of what a search finds, it loses little (`experiments/earth-view`).
-    pub const SMALL: Precision = Precision { numbers: 16, levels: 7 };
+    /// The numbers that vary most, in 4 bits: what fits into the program.
+    pub const SMALL: Precision = Precision { numbers: 14, levels: 7 };
     /// All numbers in 8 bits.
     pub const FULL: Precision = Precision { numbers: NUMBERS, levels: 127 };
 
@@ -236,6 +236,9 @@ fn places_with_land(imagery: &Imagery, map: GalleryMap) -> Vec<u8> {
         .map(|at| {
             let (row, column) = (at / MAP_PARTS, at % MAP_PARTS);
             let (place, _) = map.place(row as f64 + 0.5, column as f64 + 0.5);
+            if place.latitude() < SOUTHERNMOST_DEGREES {
+                return 0.0;
+            }
             imagery.colour(place.latitude(), place.longitude(), part_km).1
         })
         .collect();

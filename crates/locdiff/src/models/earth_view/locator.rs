@@ -11,7 +11,6 @@ use super::aligned_encoder::AlignedEncoder;
 use super::atlas::{Atlas, AtlasSettings};
 use super::evidence::{Finding, density};
 use super::gallery::Gallery;
-use super::model::NAME;
 use super::packed_weights::PackedWeights;
 use super::search::{Query, VIEW};
 use crate::checksum::sha256;
@@ -24,18 +23,26 @@ use crate::models::directory::{
 use crate::photo::Photo;
 use crate::tensors::InvalidWeights;
 
-const GALLERY: &str = "gallery.safetensors";
+/// The name by which it is opened.
+pub const NAME: &str = "earth-view";
+
+const GALLERY: &str = "gallery.bin";
 const MOSAIC: &str = "mosaic.bin";
 /// The header's entry with the settings, and the weights' name.
-const SETTINGS: &str = "earth-atlas";
+const SETTINGS: &str = "earth-view";
 const ENCODER: &str = "aligned";
+const REFERENCE: &str = "reference";
 /// Gray levels of standard deviation; less is a blank.
 const LEAST_CONTRAST: f64 = 2.0;
 
 /// Locates views of the Earth from above.
 pub struct EarthLocator {
     atlas: Atlas,
+    /// The descriptors of the built-in test picture when the weights were written.
+    reference: Vec<f32>,
     identity: ModelIdentity,
+    /// The narrowest and the widest views of its gallery.
+    widths_km: [f64; 2],
 }
 
 impl std::fmt::Debug for EarthLocator {
@@ -52,7 +59,7 @@ struct Files<'a> {
 }
 
 const BUILT_IN: Files<'static> = Files {
-    weights: include_bytes!("../../../models/earth-view/atlas.safetensors"),
+    weights: include_bytes!("../../../models/earth-view/model.safetensors"),
     gallery: include_bytes!("../../../models/earth-view/gallery.bin"),
     mosaic: include_bytes!("../../../models/earth-view/mosaic.bin"),
 };
@@ -65,7 +72,7 @@ impl EarthLocator {
 
     /// The model in a directory.
     pub fn open(directory: &ModelDirectory, device: &Device) -> Result<EarthLocator, InvalidModel> {
-        directory.expect(ModelKind::EarthAtlas)?;
+        directory.expect(ModelKind::EarthView)?;
         let read = |name: &str| {
             let path = directory.path().join(name);
             std::fs::read(&path).map_err(InvalidModel::file("read", path))
@@ -78,16 +85,15 @@ impl EarthLocator {
     }
 
     fn from_files(files: &Files<'_>, device: &Device) -> Result<EarthLocator, InvalidWeights> {
-        let (encoder, settings) = read_weights(files.weights, device)?;
+        let Weights { encoder, settings, reference } = Weights::from_bytes(files.weights, device)?;
         let gallery = Gallery::from_bytes(files.gallery)?;
         let mosaic = Imagery::unpack(files.mosaic).map_err(|error| InvalidWeights::Format {
             path: MOSAIC.into(),
             reason: error.to_string(),
         })?;
         let widths = gallery.maps().iter().map(|map| map.width_km);
-        let (narrowest, widest) = widths.fold((f64::MAX, 0.0_f64), |(low, high), width| {
-            (low.min(width), high.max(width))
-        });
+        let (narrowest, widest) = widths
+            .fold((f64::MAX, 0.0_f64), |(low, high), width| (low.min(width), high.max(width)));
         // All of the mosaic and the gallery take a while to hash, and their checksums are beside them.
         let sample = |bytes: &[u8]| sha256(&bytes[..bytes.len().min(1 << 16)]);
         let all = [sha256(files.weights), sample(files.gallery), sample(files.mosaic)].concat();
@@ -100,7 +106,9 @@ impl EarthLocator {
             calibrated: settings.calibrated,
             prior: Some("some of the picture is land".to_owned()),
         };
-        Ok(EarthLocator { atlas: Atlas { encoder, gallery, mosaic, settings }, identity })
+        let atlas = Atlas { encoder, gallery, mosaic, settings };
+        let widths_km = [narrowest, widest];
+        Ok(EarthLocator { atlas, reference, identity, widths_km })
     }
 
     /// Writes a directory.
@@ -114,20 +122,28 @@ impl EarthLocator {
     ) -> Result<(), InvalidModel> {
         let make = InvalidModel::file("make", directory.to_owned());
         std::fs::create_dir_all(directory).map_err(make)?;
-        let weights = weights_to_bytes(encoder, settings);
+        let weights = Weights::to_bytes(encoder, settings);
         let gallery = gallery.to_bytes();
-        for (name, contents) in
-            [(WEIGHTS, &weights[..]), (GALLERY, &gallery), (MOSAIC, mosaic), (CARD, card.as_bytes())]
-        {
+        for (name, contents) in [
+            (WEIGHTS, &weights[..]),
+            (GALLERY, &gallery),
+            (MOSAIC, mosaic),
+            (CARD, card.as_bytes()),
+        ] {
             let path = directory.join(name);
             std::fs::write(&path, contents).map_err(InvalidModel::file("write", path))?;
         }
-        write_config(directory, ModelKind::EarthAtlas, json!({}), &[WEIGHTS, GALLERY, MOSAIC])
+        write_config(directory, ModelKind::EarthView, json!({}), &[WEIGHTS, GALLERY, MOSAIC])
     }
 
     /// What it looks things up in.
     pub fn atlas(&self) -> &Atlas {
         &self.atlas
+    }
+
+    /// The descriptors of the built-in test picture: when the weights were written, and now.
+    pub(crate) fn test(&self) -> (&[f32], Vec<f32>) {
+        (&self.reference, embedding(&self.atlas.encoder, &Photo::test_picture()))
     }
 
     fn answer(&self, photo: &Photo, findings: &[Finding]) -> Result<Located, NotItsKind> {
@@ -143,9 +159,9 @@ impl EarthLocator {
             finding.probability >= least
         });
         let Some(best) = best else {
+            let [narrowest, widest] = self.widths_km;
             let why = format!(
-                "no place on Earth matches it; {} has no detail for other widths, and clouds, open sea and pictures of other things match nothing",
-                self.identity.description
+                "no place on Earth matches it; it may show clouds, the sea, less than {narrowest:.0} km, more than {widest:.0} km, or something else"
             );
             return Err(NotItsKind::Other(why));
         };
@@ -154,25 +170,45 @@ impl EarthLocator {
     }
 }
 
-/// The encoder and the settings in a file of weights.
-pub fn read_weights(
-    bytes: &[u8],
-    device: &Device,
-) -> Result<(AlignedEncoder, AtlasSettings), InvalidWeights> {
-    let (weights, about) = PackedWeights::from_bytes(bytes)?;
-    let wrong = |reason: String| InvalidWeights::Format { path: "earth-view".into(), reason };
-    let settings = about.get(SETTINGS).ok_or_else(|| wrong("it has no settings".to_owned()))?;
-    let settings: AtlasSettings =
-        serde_json::from_str(settings).map_err(|error| wrong(error.to_string()))?;
-    Ok((weights.apply(ENCODER, settings.encoder.init(device))?, settings))
+/// What is in a file of weights.
+#[derive(Debug)]
+pub struct Weights {
+    /// The encoder.
+    pub encoder: AlignedEncoder,
+    /// What evidence counts.
+    pub settings: AtlasSettings,
+    reference: Vec<f32>,
 }
 
-/// A file of weights.
-pub fn weights_to_bytes(encoder: &AlignedEncoder, settings: &AtlasSettings) -> Vec<u8> {
-    let mut weights = PackedWeights::default();
-    weights.add(ENCODER, encoder);
-    let settings = serde_json::to_string(settings).expect("plain numbers");
-    weights.to_bytes(&[(SETTINGS, &settings)])
+impl Weights {
+    /// Reads a file.
+    pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<Weights, InvalidWeights> {
+        let (weights, about) = PackedWeights::from_bytes(bytes)?;
+        let wrong = |reason: String| InvalidWeights::Format { path: NAME.into(), reason };
+        let settings = about.get(SETTINGS).ok_or_else(|| wrong("it has no settings".to_owned()))?;
+        let settings: AtlasSettings =
+            serde_json::from_str(settings).map_err(|error| wrong(error.to_string()))?;
+        let encoder = weights.apply(ENCODER, settings.encoder.init(device))?;
+        let reference = weights.numbers(REFERENCE).unwrap_or_default().to_vec();
+        Ok(Weights { encoder, settings, reference })
+    }
+
+    /// A file.
+    pub fn to_bytes(encoder: &AlignedEncoder, settings: &AtlasSettings) -> Vec<u8> {
+        let mut weights = PackedWeights::default();
+        weights.add(ENCODER, encoder);
+        let text = serde_json::to_string(settings).expect("plain numbers");
+        let bytes = weights.to_bytes(&[(SETTINGS, &text)]);
+        // What the rounded weights give.
+        let rounded = Weights::from_bytes(&bytes, &Device::flex()).expect("what was just written");
+        let reference = embedding(&rounded.encoder, &Photo::test_picture());
+        weights.add_numbers(REFERENCE, vec![reference.len()], reference);
+        weights.to_bytes(&[(SETTINGS, &text)])
+    }
+}
+
+fn embedding(encoder: &AlignedEncoder, photo: &Photo) -> Vec<f32> {
+    Query::new(encoder, &photo.square(VIEW as u32)).upright()
 }
 
 fn footprint(registration: &Registration) -> Option<Footprint> {
@@ -189,7 +225,9 @@ fn footprint(registration: &Registration) -> Option<Footprint> {
 
 /// Of the brightness.
 fn deviation(pixels: &[u8]) -> f64 {
-    let values = || pixels.chunks_exact(3).map(|pixel| pixel.iter().map(|x| f64::from(*x)).sum::<f64>() / 3.0);
+    let values = || {
+        pixels.chunks_exact(3).map(|pixel| pixel.iter().map(|x| f64::from(*x)).sum::<f64>() / 3.0)
+    };
     let count = (pixels.len() / 3) as f64;
     let mean = values().sum::<f64>() / count;
     (values().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt()
@@ -215,7 +253,8 @@ impl LocationModel for EarthLocator {
     }
 
     fn embed(&self, photos: &[Photo]) -> Vec<Vec<f32>> {
-        let embed = |photo: &Photo| Query::new(&self.atlas.encoder, &photo.square(VIEW as u32)).upright();
+        let embed =
+            |photo: &Photo| Query::new(&self.atlas.encoder, &photo.square(VIEW as u32)).upright();
         photos.iter().map(embed).collect()
     }
 }
