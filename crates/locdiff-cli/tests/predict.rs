@@ -234,7 +234,7 @@ fn no_model() {
     assert_data_eq!(
         home.failure(&["predict", "rgb.jpg"], 3),
         str![[r#"
-locdiff: rgb.jpg: no suitable model: for earth-view, no place on Earth matches it; it may show clouds, the sea, less than 200 km, more than 2121 km, or something else
+locdiff: rgb.jpg: no suitable model: for earth-view, no place on Earth matches it; it may show clouds, the sea, less than 200 km, more than 2,100 km, or something else
 
 For photographs from the ground, GeoCLIP (1.7 GB, MIT) can be had with
 

@@ -10,7 +10,7 @@ use crate::client::{Running, example, read_answer};
 fn accepted_requests_are_answered_before_the_end() {
     let server = Running::start(&[]);
     let image = example();
-    let mut streams: Vec<_> = (0..12).map(|_| server.connect()).collect();
+    let mut streams: Vec<_> = (0..4).map(|_| server.connect()).collect();
     let head = format!(
         "POST /v1/locate HTTP/1.1\r\nHost: here\r\nContent-Length: {}\r\n\r\n",
         image.len()

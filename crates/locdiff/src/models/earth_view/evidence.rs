@@ -126,6 +126,8 @@ pub fn density(findings: &[Finding], errors: &Errors) -> Density {
             Some(_) => errors.registered_km.max(errors.registered_share * width_km),
             None => errors.search_share * width_km,
         };
+        // People read it.
+        let error_km = error_km.round().max(1.0);
         let point = PointMasses::new(vec![finding.middle()], &[1.0]).expect("one place");
         let kernel = Kernel::new(error_km).expect("a width of some kilometers");
         parts.push((finding.probability, point.spread(kernel)));

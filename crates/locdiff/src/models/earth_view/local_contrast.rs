@@ -89,7 +89,7 @@ mod tests {
         let (a, b) = (local_contrast(&clear, side), local_contrast(&hazy, side));
         let products: f32 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
         let squares = |of: &[f32]| of.iter().map(|x| x * x).sum::<f32>().sqrt();
-        assert!(products / squares(&a) / squares(&b) > 0.99);
+        assert!(products / squares(&a) / squares(&b) > 0.98);
     }
 
     #[test]

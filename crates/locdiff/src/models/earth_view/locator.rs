@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::aligned_encoder::AlignedEncoder;
 use super::atlas::{Atlas, AtlasSettings};
-use super::evidence::{Finding, density};
+use super::evidence::density;
 use super::gallery::Gallery;
 use super::packed_weights::PackedWeights;
 use super::search::{Query, VIEW};
@@ -94,14 +94,14 @@ impl EarthLocator {
         let widths = gallery.maps().iter().map(|map| map.width_km);
         let (narrowest, widest) = widths
             .fold((f64::MAX, 0.0_f64), |(low, high), width| (low.min(width), high.max(width)));
-        // All of the mosaic and the gallery take a while to hash, and their checksums are beside them.
-        let sample = |bytes: &[u8]| sha256(&bytes[..bytes.len().min(1 << 16)]);
-        let all = [sha256(files.weights), sample(files.gallery), sample(files.mosaic)].concat();
+        let all = [files.weights, files.gallery, files.mosaic].map(sha256).concat();
         let identity = ModelIdentity {
             name: NAME.to_owned(),
             version: sha256(all.as_bytes())[..16].to_owned(),
             description: format!(
-                "search and registration for views of the Earth from above, about {narrowest:.0} to {widest:.0} km wide"
+                "search and registration for views of the Earth from above, about {} to {} km wide",
+                rounded(narrowest),
+                rounded(widest),
             ),
             calibrated: settings.calibrated,
             prior: Some("some of the picture is land".to_owned()),
@@ -146,10 +146,11 @@ impl EarthLocator {
         (&self.reference, embedding(&self.atlas.encoder, &Photo::test_picture()))
     }
 
-    fn answer(&self, photo: &Photo, findings: &[Finding]) -> Result<Located, NotItsKind> {
+    fn answer(&self, photo: &Photo) -> Result<Located, NotItsKind> {
         if deviation(&photo.square(VIEW as u32)) < LEAST_CONTRAST {
             return Err(NotItsKind::Other("it is all of one color".to_owned()));
         }
+        let findings = self.atlas.find(photo, true, |_| true);
         let best = findings.first().filter(|finding| {
             let settings = &self.atlas.settings;
             let least = match finding.registration {
@@ -161,12 +162,24 @@ impl EarthLocator {
         let Some(best) = best else {
             let [narrowest, widest] = self.widths_km;
             let why = format!(
-                "no place on Earth matches it; it may show clouds, the sea, less than {narrowest:.0} km, more than {widest:.0} km, or something else"
+                "no place on Earth matches it; it may show clouds, the sea, less than {} km, more than {} km, or something else",
+                rounded(narrowest),
+                rounded(widest),
             );
             return Err(NotItsKind::Other(why));
         };
         let footprint = best.registration.as_ref().and_then(footprint);
-        Ok(Located { density: density(findings, &self.atlas.settings.errors), footprint })
+        Ok(Located { density: density(&findings, &self.atlas.settings.errors), footprint })
+    }
+}
+
+/// To two digits: 200 and 2,100.
+fn rounded(km: f64) -> String {
+    let hundreds = (km / 100.0).round();
+    if hundreds < 10.0 {
+        format!("{:.0}", 100.0 * hundreds)
+    } else {
+        format!("{:.0},{:.0}00", (hundreds / 10.0).floor(), hundreds % 10.0)
     }
 }
 
@@ -248,8 +261,7 @@ impl LocationModel for EarthLocator {
     }
 
     fn locate(&self, photos: &[Photo], _inference: &Inference) -> Vec<Result<Located, NotItsKind>> {
-        let answer = |photo| self.answer(photo, &self.atlas.find(photo, true, |_| true));
-        photos.iter().map(answer).collect()
+        photos.iter().map(|photo| self.answer(photo)).collect()
     }
 
     fn embed(&self, photos: &[Photo]) -> Vec<Vec<f32>> {
