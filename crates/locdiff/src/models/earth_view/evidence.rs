@@ -12,7 +12,8 @@ const SAME_HEADING_DEGREES: f64 = 10.0;
 /// The likeness of the best of many wrong places, if there is no other to compare with.
 const CHANCE: f64 = 0.12;
 
-/// How much evidence counts, fitted by likelihood on views whose places are known (`experiments/earth-view`).
+/// How much evidence counts. The first three are fitted by likelihood on views whose places are known
+/// (`experiments/earth-view`); those of a search alone are not yet.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Odds {

@@ -265,8 +265,6 @@ impl LocationModel for EarthLocator {
     }
 
     fn embed(&self, photos: &[Photo]) -> Vec<Vec<f32>> {
-        let embed =
-            |photo: &Photo| Query::new(&self.atlas.encoder, &photo.square(VIEW as u32)).upright();
-        photos.iter().map(embed).collect()
+        photos.iter().map(|photo| embedding(&self.atlas.encoder, photo)).collect()
     }
 }
