@@ -1,13 +1,12 @@
 //! The model earth-view: training, packing and evaluation. See `run` and the model card.
 
 mod aligned_train;
-mod astronaut;
 mod embeddings;
+mod examples;
 mod pairs;
 mod report;
 mod search;
 mod sets;
-mod sheet;
 
 use std::path::Path;
 
@@ -25,7 +24,6 @@ earth-view gallery WEIGHTS FILE FROM_KM TO_KM
 earth-view mosaic FILE ROWS QUALITY
 earth-view assemble WEIGHTS GALLERY MOSAIC SETTINGS DIRECTORY
 earth-view search built-in|WEIGHTS GALLERY SETTINGS|- [SET VIEWS]
-earth-view sheet PICTURE
 earth-view examples FOLDER
 earth-view report
 earth-view embed TRAINING_VIEWS TEST_VIEWS";
@@ -74,8 +72,7 @@ fn main() -> Result<()> {
             search::search(atlas, views)
         }
         "report" => report::report(Path::new("experiments/earth-view")),
-        "examples" => sheet::examples(Path::new(text(1)?)),
-        "sheet" => sheet::draw(Path::new(text(1)?)),
+        "examples" => examples::draw(Path::new(text(1)?)),
         "embed" => embeddings::embed(number(1)?, number(2)? as usize),
         _ => bail!("{USAGE}"),
     }

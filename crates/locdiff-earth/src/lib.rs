@@ -1,15 +1,14 @@
-//! Views of the Earth from orbit with known places, rendered for training: issue 9's `earth-view`.
+//! A mosaic of the Earth: maps cut from it, pictures registered against it, and views rendered from it with known places.
 //!
 //! The flow: [`Source`] files become [`Imagery`] (colours of the land at every resolution, with the
 //! share of land from a [`LandMask`]); a [`Renderer`] draws a [`Camera`] by its [`Framing`], light,
-//! weather and sensor by its [`Style`], and makes a [`View`].
+//! weather and sensor by its [`Style`], and makes a [`View`]. A [`Registrar`] finds where exactly a picture lies.
 //! The sea that maps paint is thrown away when imagery is opened: what a view shows of it comes from
 //! [`Style`] alone.
 //!
 //! Conventions: degrees, latitude before longitude; a spherical Earth; pixels as red, green, blue
 //! bytes, rows from the top. The same seed gives the same bytes on the same machine, whatever the
-//! number of threads. The crate is one of its own because nobody who only uses the model should
-//! carry a renderer. SQLite is needed to read MBTiles alone, and only with the feature `tiles`.
+//! number of threads. SQLite is needed to read MBTiles alone, and only with the feature `tiles`.
 //! Programs that come without files of imagery carry it packed: [`Imagery::unpack`].
 
 mod camera;

@@ -137,3 +137,66 @@ pub fn density(findings: &[Finding], errors: &Errors) -> Density {
     parts.push((rest.max(1e-6), Density::uniform()));
     Density::mixture(parts).expect("positive shares")
 }
+
+#[cfg(test)]
+mod tests {
+    use locdiff_earth::Stretch;
+
+    use super::*;
+
+    const ODDS: Odds =
+        Odds { deviation: 1.0, margin: 1.0, none: 10.0, search_deviation: 1.0, search_none: 6.0 };
+
+    fn finding(latitude: f64, longitude: f64, deviations: f64, likeness: f64) -> Finding {
+        let middle = (latitude, longitude);
+        let found = Guess { middle, heading_degrees: 10.0, width_km: 300.0 };
+        let registration = Registration {
+            found,
+            stretch: Stretch { factor: 1.0, bearing_degrees: 0.0 },
+            corners: [middle; 4],
+            likeness,
+        };
+        let result = SearchResult {
+            middle: LatLon::new(latitude, longitude).unwrap(),
+            heading_degrees: 10.0,
+            width_km: 300.0,
+            likeness: 0.4,
+            deviations,
+        };
+        Finding { result, registration: Some(registration), probability: 0.0 }
+    }
+
+    /// What is like many places is at none of them; what is like one place much more than others is there.
+    #[test]
+    fn only_what_stands_out_is_believed() {
+        let alike = [-20.0, 0.0, 30.0].map(|latitude| finding(latitude, 20.0, 5.0, 0.6));
+        let weighed_alike = weighed(alike.to_vec(), &ODDS);
+        assert!(weighed_alike.iter().all(|finding| finding.probability < 0.01));
+        let mut one = alike.to_vec();
+        one.push(finding(50.0, 100.0, 5.0, 0.8));
+        let best = &weighed(one, &ODDS)[0];
+        assert!(best.middle().latitude() == 50.0 && best.probability > 0.99, "{best:?}");
+    }
+
+    /// Results that registration brings to one place are one, and do not take away from each other.
+    #[test]
+    fn the_same_place_counts_once() {
+        let once = weighed(vec![finding(10.0, 10.0, 5.0, 0.3)], &ODDS);
+        let again = [10.0, 10.05, 9.95].map(|latitude| finding(latitude, 10.0, 5.0, 0.3));
+        let twice = weighed(again.to_vec(), &ODDS);
+        assert_eq!((once.len(), twice.len()), (1, 1));
+        assert_eq!(once[0].probability, twice[0].probability);
+    }
+
+    /// A nearby place has the probability of its finding, "none of them" that of the whole Earth.
+    #[test]
+    fn the_density_has_the_probabilities() {
+        let findings = weighed(vec![finding(10.0, 10.0, 5.0, 0.18)], &ODDS);
+        let probability = findings[0].probability;
+        assert!(probability > 0.1 && probability < 0.9, "{probability}");
+        let errors = Errors { registered_km: 8.0, registered_share: 0.01, search_share: 0.1 };
+        let density = density(&findings, &errors);
+        let near = density.survey().probability_within(findings[0].middle(), 100.0);
+        assert!((near - probability).abs() < 0.01, "{near}, {probability}");
+    }
+}

@@ -147,3 +147,51 @@ fn needed(has_land: &[u8]) -> Vec<bool> {
     }
     needed
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two maps, one with land at a single place; parts that no place needs are zero, as after reading.
+    fn gallery(precision: Precision) -> Gallery {
+        let map = |latitude: f64| GalleryMap {
+            middle: LatLon::new(latitude, -120.5).unwrap(),
+            width_km: 260.0,
+        };
+        let mut places = vec![0; 2 * PLACES];
+        places[40] = 1;
+        places[PLACES..].fill(1);
+        let needed = places.chunks_exact(PLACES).flat_map(needed);
+        let levels = i32::from(precision.levels);
+        let descriptors = needed
+            .enumerate()
+            .flat_map(|(part, needed)| {
+                let number =
+                    move |k: usize| ((part * 31 + k * 17) as i32 % (2 * levels + 1) - levels) as i8;
+                (0..precision.numbers).map(move |k| if needed { number(k) } else { 0 })
+            })
+            .collect();
+        let steps = (0..precision.numbers).map(|k| 0.25 + k as f32).collect();
+        Gallery { maps: vec![map(-33.0), map(71.25)], precision, steps, descriptors, places }
+    }
+
+    #[test]
+    fn a_gallery_comes_back_as_it_was() {
+        for precision in [Precision::SMALL, Precision::FULL] {
+            let gallery = gallery(precision);
+            assert_eq!(Gallery::from_bytes(&gallery.to_bytes()).unwrap(), gallery);
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error() {
+        let bytes = gallery(Precision::SMALL).to_bytes();
+        for length in [0, 7, 11, 40, 200, 300, bytes.len() - 1] {
+            let error = Gallery::from_bytes(&bytes[..length]).unwrap_err().to_string();
+            assert!(error.contains("gallery"), "{error}");
+        }
+        let mut other = bytes.clone();
+        other[7] = b'2';
+        assert!(Gallery::from_bytes(&other).unwrap_err().to_string().contains("version"));
+    }
+}
