@@ -4,9 +4,9 @@
 //! A row is latitude, longitude, width of the view in km, and the embedding as it comes out of the
 //! network (mean 0, variance 1), of the picture as it is: in one direction.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use burn::tensor::Device;
 use locdiff::models::earth_view::EarthViewEncoder;
 use locdiff_earth::{Renderer, View};
@@ -30,7 +30,8 @@ fn path_of(name: &str) -> PathBuf {
 /// Renders and embeds views like those of training, and the two largest sets of the tests: the
 /// same views that `predict` locates.
 pub fn embed(training: u64, tests: usize) -> Result<()> {
-    let model = EarthViewEncoder::built_in(&Device::flex());
+    let directory = Path::new("examples/models/earth/encoder");
+    let model = EarthViewEncoder::open(directory, &Device::flex()).context("the encoder")??;
     let folders = Folders::from_environment()?;
     std::fs::create_dir_all(path_of("").parent().unwrap())?;
     let mask = folders.mask()?;

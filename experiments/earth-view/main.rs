@@ -3,16 +3,17 @@
 mod aligned_train;
 mod embeddings;
 mod examples;
+mod findings;
+mod fit;
 mod pairs;
 mod report;
 mod search;
 mod sets;
+mod timing;
 
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use burn::tensor::Device;
-use locdiff::models::earth_view::EarthLocator;
 use mimalloc::MiMalloc;
 
 #[global_allocator]
@@ -23,8 +24,9 @@ earth-view pack-aligned DIRECTORY WEIGHTS
 earth-view gallery WEIGHTS FILE FROM_KM TO_KM
 earth-view mosaic FILE ROWS QUALITY
 earth-view assemble WEIGHTS GALLERY MOSAIC SETTINGS DIRECTORY
-earth-view search built-in|WEIGHTS GALLERY SETTINGS|- [SET VIEWS]
+earth-view search built-in|MODEL [SET|other VIEWS]
 earth-view examples FOLDER
+earth-view fit
 earth-view report
 earth-view embed TRAINING_VIEWS TEST_VIEWS";
 
@@ -53,24 +55,15 @@ fn main() -> Result<()> {
             search::assemble(weights?, gallery?, mosaic?, settings?, out?)
         }
         "search" => {
-            let locator;
-            let built;
-            // What is inside the program, or what was built from its weights.
-            let atlas = if text(1)? == "built-in" {
-                locator = EarthLocator::built_in(&Device::flex());
-                locator.atlas()
-            } else {
-                let settings = text(3).ok().filter(|name| *name != "-").map(Path::new);
-                built = search::atlas(Path::new(text(1)?), Path::new(text(2)?), settings)?;
-                &built
-            };
-            let views = match text(4) {
-                Ok("other") => search::other_pictures(number(5)? as usize)?,
-                Ok(set) => search::rendered_views(set, number(5)? as usize)?,
+            let locator = search::locator(text(1)?)?;
+            let views = match text(2) {
+                Ok("other") => search::other_pictures(number(3)? as usize)?,
+                Ok(set) => search::rendered_views(set, number(3)? as usize)?,
                 Err(_) => search::real_views()?,
             };
-            search::search(atlas, views)
+            search::search(locator.atlas(), views)
         }
+        "fit" => fit::fit(Path::new("experiments/earth-view")),
         "report" => report::report(Path::new("experiments/earth-view")),
         "examples" => examples::draw(Path::new(text(1)?)),
         "embed" => embeddings::embed(number(1)?, number(2)? as usize),

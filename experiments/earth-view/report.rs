@@ -1,159 +1,19 @@
 //! The tables and figures of committed findings: how the answers of the built-in settings fare on them.
 
 use std::collections::BTreeMap;
-use std::f64::consts::PI;
 use std::path::Path;
 
-use anyhow::{Context, Result};
-use locdiff::models::earth_view::{Atlas, AtlasSettings, Finding, SearchResult, density, weighed};
-use locdiff_earth::{Guess, Registration, Stretch};
+use anyhow::Result;
+use locdiff::models::earth_view::AtlasSettings;
 use locdiff_experiments::round;
-use locdiff_sphere::{DensityOutcome, DensityScores, EARTH_RADIUS_KM, LatLon, UNIFORM_NLL_NATS};
-use serde::{Deserialize, Serialize};
+use locdiff_sphere::{DensityOutcome, DensityScores, UNIFORM_NLL_NATS};
 use serde_json::{Map, Value, json};
 
-use crate::search::KnownView;
+use crate::findings::{Answer, Line, Part, part_of_other, parts_of_real};
+use crate::timing;
 
-/// As far as two places can be apart. A rejected picture counts as this far off.
-const FARTHEST_KM: f64 = PI * EARTH_RADIUS_KM;
-
-/// What was found for a view whose place is known: a line of a file.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Line {
-    pub name: String,
-    pub set: String,
-    pub tier: String,
-    latitude: f64,
-    longitude: f64,
-    width_km: f64,
-    search_s: f64,
-    all_s: f64,
-    /// Of the search alone, if the place is among its results.
-    rank: Option<usize>,
-    results: Vec<Found>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Found {
-    deviations: f64,
-    latitude: f64,
-    longitude: f64,
-    heading: f64,
-    width_km: f64,
-    likeness: f64,
-}
-
-impl Line {
-    /// What an atlas finds.
-    pub fn of(view: &KnownView, atlas: &Atlas) -> Line {
-        let began = std::time::Instant::now();
-        let searched = atlas.find(&view.photo, false, |_| true);
-        let search_s = began.elapsed().as_secs_f64();
-        let findings = atlas.find(&view.photo, true, |_| true);
-        let all_s = began.elapsed().as_secs_f64() - search_s;
-        let is_right =
-            |one: &Finding| one.result.middle.distance_km(view.place) < 0.3 * view.width_km;
-        let shorter = |number: f64, to: f64| (number * to).round() / to;
-        let found = |finding: &Finding| {
-            let of = finding.registration.as_ref()?;
-            Some(Found {
-                deviations: shorter(finding.result.deviations, 1e3),
-                latitude: shorter(of.found.middle.0, 1e4),
-                longitude: shorter(of.found.middle.1, 1e4),
-                heading: shorter(of.found.heading_degrees, 10.0),
-                width_km: shorter(of.found.width_km, 10.0),
-                likeness: shorter(of.likeness, 1e4),
-            })
-        };
-        Line {
-            name: view.name.clone(),
-            set: view.set.clone(),
-            tier: view.tier.clone(),
-            latitude: view.place.latitude(),
-            longitude: view.place.longitude(),
-            width_km: view.width_km,
-            search_s: shorter(search_s, 1e3),
-            all_s: shorter(all_s, 1e3),
-            rank: searched.iter().position(is_right),
-            results: findings.iter().filter_map(found).collect(),
-        }
-    }
-
-    fn place(&self) -> LatLon {
-        LatLon::new(self.latitude, self.longitude).expect("on Earth")
-    }
-
-    fn answer(&self, settings: &AtlasSettings) -> Answer {
-        let finding = |found: &Found| {
-            let middle = (found.latitude, found.longitude);
-            let result = SearchResult {
-                middle: LatLon::new(middle.0, middle.1).expect("on Earth"),
-                heading_degrees: found.heading,
-                width_km: found.width_km,
-                likeness: 0.0,
-                deviations: found.deviations,
-            };
-            let guess = Guess { middle, heading_degrees: found.heading, width_km: found.width_km };
-            let registration = Registration {
-                found: guess,
-                stretch: Stretch { factor: 1.0, bearing_degrees: 0.0 },
-                corners: [middle; 4],
-                likeness: found.likeness,
-            };
-            Finding { result, registration: Some(registration), probability: 0.0 }
-        };
-        let findings = weighed(self.results.iter().map(finding).collect(), &settings.odds);
-        let best = findings.first().filter(|best| best.probability >= settings.least_probability);
-        let truth = self.place();
-        Answer {
-            set: self.set.clone(),
-            width_km: self.width_km,
-            distance_km: best.map_or(FARTHEST_KM, |best| best.middle().distance_km(truth)),
-            accepted: best.map(|_| density(&findings, &settings.errors).survey().outcome(truth)),
-        }
-    }
-}
-
-struct Answer {
-    set: String,
-    width_km: f64,
-    distance_km: f64,
-    accepted: Option<DensityOutcome>,
-}
-
-fn read(folder: &Path, name: &str) -> Result<Vec<Line>> {
-    let path = folder.join(name);
-    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
-}
-
-/// Whether a real view of tier A is for tuning: of the Astro Pi pass the first half, of the GOES sectors the first two by
-/// name.
-fn is_tuning(line: &Line, last_frame: u32) -> bool {
-    let part = line.name.split(['_', '.']).nth(1).unwrap_or_default();
-    match line.set.as_str() {
-        "astropi2020" => part.parse::<u32>().is_ok_and(|frame| frame <= last_frame),
-        "goes19" => ["ne", "nr"].contains(&part),
-        _ => false,
-    }
-}
-
-fn reporting(lines: Vec<Line>) -> Vec<Line> {
-    let mut frames: Vec<u32> = lines
-        .iter()
-        .filter(|line| line.set == "astropi2020" && line.tier == "A")
-        .filter_map(|line| line.name.split(['_', '.']).nth(1)?.parse().ok())
-        .collect();
-    frames.sort_unstable();
-    let last = frames[frames.len() / 2 - 1];
-    // The next frame shows some of the same ground as the last one that tunes.
-    let overlaps =
-        |line: &Line| line.set == "astropi2020" && line.name.contains(&format!("_{}.", last + 1));
-    lines
-        .into_iter()
-        .filter(|line| line.tier == "A" && !is_tuning(line, last) && !overlaps(line))
-        .collect()
-}
+/// What is inside the program of this model.
+const SHIPPED: &str = "crates/locdiff/models/earth-view";
 
 /// Prints the tables; the last line is all figures as JSON.
 pub fn report(folder: &Path) -> Result<()> {
@@ -164,40 +24,62 @@ pub fn report(folder: &Path) -> Result<()> {
         "| views | n | rejected, % | ≤ 25 km, % | ≤ 200 km, % | median of the accepted, km | nats over uniform | truth in the 90 % region, of the accepted |\n|---|---|---|---|---|---|---|---|"
     );
     let mut footprints = Vec::new();
-    let answers = |lines: &[Line]| -> Vec<Answer> {
-        lines.iter().map(|line| line.answer(&settings)).collect()
+    let answers = |lines: &[Line], registered: bool| -> Vec<Answer> {
+        lines.iter().map(|line| line.answer(&settings, registered)).collect()
     };
     for (file, prefix) in [("real-built.jsonl", "real"), ("real.jsonl", "shipped_real")] {
-        let Ok(lines) = read(folder, file) else { continue };
-        let lines = reporting(lines);
-        let all = answers(&lines);
+        let Ok(lines) = Line::read(&folder.join(file)) else { continue };
+        let parts = parts_of_real(&lines);
+        let reports = |(line, part): (Line, Part)| {
+            (part == Part::Reports && line.tier == "A").then_some(line)
+        };
+        let lines: Vec<Line> = lines.into_iter().zip(parts).filter_map(reports).collect();
+        let all = answers(&lines, true);
         row(&format!("**real, tier A, reporting half** ({file})"), &all, prefix, &mut figures)?;
         let mut sets: BTreeMap<String, Vec<Answer>> = BTreeMap::new();
-        for answer in answers(&lines) {
+        for answer in answers(&lines, true) {
             sets.entry(answer.set.clone()).or_default().push(answer);
         }
         for (set, of_set) in sets {
-            row(
-                &format!("real, {set} ({file})"),
-                &of_set,
-                &format!("{prefix}_{set}"),
-                &mut figures,
-            )?;
+            let name = format!("real, {set} ({file})");
+            row(&name, &of_set, &format!("{prefix}_{set}"), &mut figures)?;
         }
-        if prefix == "shipped_real" {
-            footprints.extend(all);
+        let name = format!("real, search alone ({file})");
+        row(&name, &answers(&lines, false), &format!("{prefix}_search"), &mut figures)?;
+        footprints.extend(all);
+    }
+    for set in ["astropi2020", "goes19"] {
+        if let Some(share) = figures.get(&format!("real_{set}_within_200")).cloned() {
+            figures.insert(format!("real_within_200_{set}"), share);
         }
     }
     for (file, prefix) in [("three-globe.jsonl", "unseen"), ("january.jsonl", "january")] {
-        let Ok(lines) = read(folder, file) else { continue };
-        let all = answers(&lines);
+        let Ok(lines) = Line::read(&folder.join(file)) else { continue };
+        let all = answers(&lines, true);
         row(&format!("*rendered*, {file}"), &all, prefix, &mut figures)?;
+        let name = format!("*rendered*, search alone ({file})");
+        row(&name, &answers(&lines, false), &format!("{prefix}_search"), &mut figures)?;
         footprints.extend(all);
     }
-    let nothing = read(folder, "real.jsonl")?.into_iter().filter(|line| line.tier == "N");
-    let nothing: Vec<Line> = nothing.chain(read(folder, "other.jsonl")?).collect();
-    let accepted = nothing.iter().filter(|line| line.answer(&settings).accepted.is_some()).count();
-    figures.insert("false_accept".to_owned(), share(accepted, nothing.len()));
+    let real = Line::read(&folder.join("real.jsonl"))?;
+    let parts = parts_of_real(&real);
+    let nothing = real.into_iter().zip(parts);
+    let nothing = nothing.filter(|(line, part)| line.tier == "N" && *part == Part::Reports);
+    let other = Line::read(&folder.join("other.jsonl"))?.into_iter().enumerate();
+    let other = other.filter(|(at, _)| part_of_other(*at) == Part::Reports);
+    let nothing: Vec<Line> =
+        nothing.map(|(line, _)| line).chain(other.map(|(_, line)| line)).collect();
+    for (registered, name) in [(true, "false_accept"), (false, "search_false_accept")] {
+        let accepted: Vec<&Line> = nothing
+            .iter()
+            .filter(|line| line.answer(&settings, registered).accepted.is_some())
+            .collect();
+        figures.insert(name.to_owned(), share(accepted.len(), nothing.len()));
+        if registered {
+            let names: Vec<&str> = accepted.iter().map(|line| line.name.as_str()).collect();
+            println!("\nAccepted, though they show nothing that can be located: {names:?}");
+        }
+    }
     figures.insert("false_accept_n".to_owned(), json!(nothing.len()));
     let accepted: Vec<&Answer> =
         footprints.iter().filter(|answer| answer.accepted.is_some()).collect();
@@ -206,6 +88,15 @@ pub fn report(folder: &Path) -> Result<()> {
     figures.insert("footprint_wrong".to_owned(), share(wrong, accepted.len()));
     let distances = accepted.iter().map(|answer| answer.distance_km).collect();
     figures.insert("footprint_median_km".to_owned(), json!(median(distances).map(round)));
+    let mut shipped = 0;
+    for entry in std::fs::read_dir(SHIPPED)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|kind| kind == "bin" || kind == "safetensors") {
+            shipped += path.metadata()?.len();
+        }
+    }
+    figures.insert("shipped_mb".to_owned(), json!(round(shipped as f64 / 1e6)));
+    timing::measure(&mut figures)?;
     println!("\n{}", Value::Object(figures));
     Ok(())
 }

@@ -6,22 +6,23 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use burn::tensor::Device;
 use locdiff::Photo;
+use locdiff::models::ModelDirectory;
 use locdiff::models::earth_view::{
-    AlignedEncoder, AlignedEncoderConfig, Atlas, AtlasSettings, EarthLocator, Errors, Gallery,
-    Odds, PackedWeights, Precision,
+    AlignedEncoder, AlignedEncoderConfig, Atlas, AtlasSettings, EarthLocator, Gallery,
+    PackedWeights, Precision,
 };
 use locdiff_earth::Imagery;
 use locdiff_experiments::earth_sources::Folders;
 use locdiff_sphere::LatLon;
 
 use crate::aligned_train::PART_NAME;
-use crate::report::Line;
+use crate::findings::Line;
 use crate::sets::{SETS, place};
 
 /// Pixels along the side of pictures that are registered.
 const SIDE: u32 = 256;
 /// Wallpapers in their largest sizes would only cost time.
-const MOST_BYTES: u64 = 1_500_000;
+const MOST_BYTES: u64 = 4_000_000;
 const SEED: u64 = 3_000_017;
 
 /// A picture whose place is known.
@@ -128,7 +129,9 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
     for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
         let kind = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-        let is_picture = ["jpg", "jpeg", "png", "webp"].contains(&&*kind);
+        // Letters would be too easy.
+        let is_letter = path.components().any(|part| part.as_os_str() == "symbols");
+        let is_picture = !is_letter && ["jpg", "jpeg", "png", "webp"].contains(&&*kind);
         if path.is_dir() {
             collect(&path, paths)?;
         } else if is_picture && path.metadata()?.len() < MOST_BYTES {
@@ -138,33 +141,12 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// What is found in a file of settings, or what is tried before any were fitted.
-fn settings(path: Option<&Path>) -> Result<AtlasSettings> {
-    if let Some(path) = path {
-        return Ok(serde_json::from_slice(&std::fs::read(path)?)?);
+/// What is inside the program, or what somebody built.
+pub fn locator(model: &str) -> Result<EarthLocator> {
+    if model == "built-in" {
+        return Ok(EarthLocator::built_in(&Device::flex()));
     }
-    let odds =
-        Odds { deviation: 0.9, margin: 1.15, none: 9.5, search_deviation: 1.5, search_none: 11.0 };
-    Ok(AtlasSettings {
-        encoder: AlignedEncoderConfig::default(),
-        results: 60,
-        refined: 12,
-        odds,
-        errors: Errors { registered_km: 8.0, registered_share: 0.01, search_share: 0.1 },
-        least_probability: 0.5,
-        least_search_probability: 0.5,
-        calibrated: false,
-    })
-}
-
-/// An atlas of files that were made before.
-pub fn atlas(weights: &Path, gallery: &Path, with: Option<&Path>) -> Result<Atlas> {
-    Ok(Atlas {
-        encoder: encoder(weights)?,
-        gallery: Gallery::from_bytes(&std::fs::read(gallery)?)?,
-        mosaic: mosaic()?,
-        settings: settings(with)?,
-    })
+    Ok(EarthLocator::open(&ModelDirectory::read(Path::new(model))?, &Device::flex())?)
 }
 
 /// Writes a model directory from its parts; its card stays.
@@ -176,7 +158,8 @@ pub fn assemble(
     out: &Path,
 ) -> Result<()> {
     let gallery = Gallery::from_bytes(&std::fs::read(gallery)?)?;
-    let (settings, mosaic) = (settings(Some(with))?, std::fs::read(mosaic)?);
+    let settings: AtlasSettings = serde_json::from_slice(&std::fs::read(with)?)?;
+    let mosaic = std::fs::read(mosaic)?;
     let card = std::fs::read_to_string(out.join("README.md")).context("its card")?;
     Ok(EarthLocator::save(&encoder(weights)?, &settings, &gallery, &mosaic, out, &card)?)
 }

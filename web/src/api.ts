@@ -63,6 +63,8 @@ export interface Inference {
   seed: number;
   decode: "mode" | "mean" | "kl" | "geoscore" | "distance";
   kernel_km: number | null;
+  registration: boolean;
+  width_km: number | null;
 }
 
 export interface Point {

@@ -59,5 +59,7 @@ export function asked(inference: Inference): string {
   if (inference.views > 1) parts.push(`${inference.views} views`);
   if (inference.samples > 1) parts.push(`${inference.samples} samples`);
   if (inference.guidance !== 1) parts.push(`guidance ${inference.guidance}`);
+  if (!inference.registration) parts.push("without registration");
+  if (inference.width_km !== null) parts.push(`${measuredKm(inference.width_km)} wide`);
   return `${parts.join(", ")}; seed ${inference.seed}; place by ${inference.decode}`;
 }

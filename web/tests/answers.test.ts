@@ -58,7 +58,7 @@ function visit(): Visit {
     answer: {
       image: { name: null, sha256: "ab".repeat(32), bytes: 5, width: 1, height: 1 },
       model: { name: `m${evil}`, version: evil, description: `</style><script>alert(2)</script>`, calibrated: false, prior: evil, chosen_because: evil },
-      inference: { sampler: "one-pass", steps: null, samples: 1, guidance: 1, views: 1, seed: 0, decode: "mode", kernel_km: null },
+      inference: { sampler: "one-pass", steps: null, samples: 1, guidance: 1, views: 1, seed: 0, decode: "mode", kernel_km: null, registration: true, width_km: null },
       warnings: [evil],
       within: [],
       candidates: [],

@@ -113,7 +113,7 @@ function nameOf(candidate) {
   return { ...candidate, town, district, country, country_code };
 }
 
-const INFERENCE = { sampler: "one-pass", steps: null, samples: 1, guidance: 1, views: 1, seed: 0, decode: "mode", kernel_km: null };
+const INFERENCE = { sampler: "one-pass", steps: null, samples: 1, guidance: 1, views: 1, seed: 0, decode: "mode", kernel_km: null, registration: true, width_km: null };
 const MODEL = { name: "earth-view", version: "mock000000000000", description: "a mock of LocDiff for views of the Earth from above", calibrated: true, prior: "a tenth of the picture or more is land" };
 
 async function locate(body, query) {

@@ -36,6 +36,13 @@ pub(crate) struct InferenceArguments {
     /// Width of the kernel that spreads samples
     #[arg(long, value_name = "KM")]
     kernel_km: Option<f64>,
+    /// Only search for views of the Earth from above, don't register them: faster, for many pictures, but coarser and
+    /// without footprints
+    #[arg(long)]
+    no_registration: bool,
+    /// How wide the ground is that a view of the Earth from above shows along its shorter side, if you know it
+    #[arg(long, value_name = "KM")]
+    width_km: Option<f64>,
 }
 
 impl InferenceArguments {
@@ -49,8 +56,21 @@ impl InferenceArguments {
             seed,
             decode,
             kernel_km,
+            no_registration,
+            width_km,
         } = *self;
-        InferenceOptions { sampler, steps, samples, guidance, views, seed, decode, kernel_km }
+        InferenceOptions {
+            sampler,
+            steps,
+            samples,
+            guidance,
+            views,
+            seed,
+            decode,
+            kernel_km,
+            registration: no_registration.then_some(false),
+            width_km,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use locdiff::encoders::Embedder;
 use locdiff::models::open_encoder;
 use locdiff::tensors::device_by_name;
 
-/// earth-view's own encoder, one from a directory or file of weights, or one that `locdiff model` has
+/// One from a directory or file of weights, or one that `locdiff model` has
 /// imported or fetched. Never uses the network.
 pub(crate) fn open(name: &str, device: &str) -> anyhow::Result<Arc<dyn Embedder>> {
     let device = device_by_name(device)?;

@@ -8,6 +8,8 @@ mod asking;
 #[cfg(feature = "models")]
 mod doctor;
 #[cfg(feature = "models")]
+mod earth;
+#[cfg(feature = "models")]
 mod embed;
 #[cfg(feature = "models")]
 mod encoders;
@@ -49,6 +51,10 @@ enum Command {
     /// Say what is installed, what is missing and how to get it, and test it.
     #[cfg(feature = "models")]
     Doctor(doctor::Arguments),
+    /// Maps of the Earth for views from above.
+    #[cfg(feature = "models")]
+    #[command(subcommand)]
+    Earth(earth::Command),
     /// Turn images into embeddings for training.
     #[cfg(feature = "models")]
     Embed(embed::Arguments),
@@ -80,6 +86,8 @@ fn main() -> ExitCode {
     let result = match Arguments::parse_from(arguments()).command {
         #[cfg(feature = "models")]
         Command::Doctor(arguments) => doctor::run(arguments),
+        #[cfg(feature = "models")]
+        Command::Earth(command) => earth::run(command),
         #[cfg(feature = "models")]
         Command::Embed(arguments) => embed::run(arguments).map(done),
         #[cfg(feature = "models")]

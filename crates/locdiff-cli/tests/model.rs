@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use locdiff::models::earth_view::EarthLocator;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
@@ -116,4 +117,92 @@ fn the_published_wheel_is_imported() {
         let [a, b] = [&directory, &elsewhere].map(|path| fs::read(path.join(file)).expect(file));
         assert!(a == b, "{file} is the same every time");
     }
+}
+
+/// Web Mercator tiles of this zoom, drawn from the mosaic in the program: what people have as MBTiles, but small.
+fn tiles(path: &Path, zoom: u32) {
+    let locator = EarthLocator::built_in(&burn::tensor::Device::flex());
+    let database = rusqlite::Connection::open(path).expect("a database");
+    let table = "CREATE TABLE tiles (zoom_level INTEGER, tile_column INTEGER, tile_row INTEGER, tile_data BLOB)";
+    database.execute(table, ()).expect("a table");
+    let pixels = f64::from(256 << zoom);
+    for row in 0..1 << zoom {
+        for column in 0..1 << zoom {
+            let tile = image::RgbImage::from_fn(256, 256, |x, y| {
+                let across = (f64::from(256 * column + x) + 0.5) / pixels;
+                let down = (f64::from(256 * row + y) + 0.5) / pixels;
+                let latitude = (std::f64::consts::PI * (1.0 - 2.0 * down)).sinh().atan();
+                let latitude = latitude.to_degrees();
+                let mosaic = &locator.atlas().mosaic;
+                let (color, land) = mosaic.colour(latitude, 360.0 * across - 180.0, 10.0);
+                let mixed =
+                    |k: usize| 255.0 * color[k] * land + [12.0, 28.0, 62.0][k] * (1.0 - land);
+                image::Rgb([0, 1, 2].map(|k| mixed(k) as u8))
+            });
+            let mut bytes = std::io::Cursor::new(Vec::new());
+            tile.write_to(&mut bytes, image::ImageFormat::Jpeg).expect("a JPEG");
+            // Rows count from the south.
+            let from_south = (1 << zoom) - 1 - row;
+            database
+                .execute(
+                    "INSERT INTO tiles VALUES (?, ?, ?, ?)",
+                    (zoom, column, from_south, bytes.into_inner()),
+                )
+                .expect("a tile");
+        }
+    }
+}
+
+/// From tiles to an answer: a model is built of them, and finds the island that they show.
+#[test]
+fn a_model_is_built_from_tiles_and_answers() {
+    let scratch = scratch("earth");
+    tiles(&scratch.join("tiles.mbtiles"), 3);
+    let run = |arguments: &[&str]| -> Output {
+        let picture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/madagascar.jpg");
+        fs::copy(picture, scratch.join("island.jpg")).expect("an example");
+        Command::new(env!("CARGO_BIN_EXE_locdiff"))
+            .args(arguments)
+            .env("LOCDIFF_HOME", scratch.join("home"))
+            .current_dir(&scratch)
+            .output()
+            .expect("the program starts")
+    };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let build = ["earth", "build", "tiles.mbtiles", "--out", "atlas", "--narrowest-km"];
+    let nonsense = run(&[&build[..], &["3"]].concat());
+    assert_eq!(nonsense.status.code(), Some(2), "{}", text(&nonsense.stderr));
+    let built = run(&[&build[..], &["1300", "--widest-km", "1700"]].concat());
+    assert!(built.status.success(), "{}", text(&built.stderr));
+    assert_eq!(text(&built.stdout), "");
+    assert!(text(&built.stderr).contains("locdiff predict PICTURE --model atlas"));
+    let again = run(&[&build[..], &["1300"]].concat());
+    assert_eq!(again.status.code(), Some(2));
+    assert!(text(&again.stderr).contains("nothing is overwritten"), "{}", text(&again.stderr));
+
+    let verified = run(&["model", "verify", "atlas"]);
+    assert!(verified.status.success(), "{}", text(&verified.stderr));
+    let answered = run(&["predict", "island.jpg", "--model", "atlas", "--json"]);
+    assert!(answered.status.success(), "{}", text(&answered.stderr));
+    let answer: serde_json::Value = serde_json::from_slice(&answered.stdout).expect("JSON");
+    let found = |name: &str| answer["place"][name].as_f64().expect("a number");
+    assert!((found("latitude") + 19.5).abs() < 1.5, "{answer}");
+    assert!((found("longitude") - 46.5).abs() < 1.5, "{answer}");
+    assert!(answer["footprint"]["width_km"].as_f64().is_some_and(|width| width > 1200.0));
+
+    // What is known narrows the search; what can't be is told.
+    let narrow = run(&["predict", "island.jpg", "--model", "atlas", "--width-km", "300"]);
+    assert_eq!(narrow.status.code(), Some(1));
+    assert!(text(&narrow.stderr).contains("locdiff earth build"), "{}", text(&narrow.stderr));
+    let within = ["--within", "-19,47,900km", "--width-km", "1450", "--json"];
+    let known = run(&[&["predict", "island.jpg", "--model", "atlas"], &within[..]].concat());
+    assert!(known.status.success(), "{}", text(&known.stderr));
+    let known: serde_json::Value = serde_json::from_slice(&known.stdout).expect("JSON");
+    let mass = |answer: &serde_json::Value| answer["candidates"][0]["mass"].as_f64().unwrap_or(0.0);
+    assert!(mass(&known) >= mass(&answer), "{known}");
+    let searched =
+        run(&["predict", "island.jpg", "--model", "atlas", "--no-registration", "--json"]);
+    let searched: serde_json::Value = serde_json::from_slice(&searched.stdout).expect("JSON");
+    assert!(searched["footprint"].is_null(), "{searched}");
+    assert_eq!(searched["inference"]["registration"], false);
 }

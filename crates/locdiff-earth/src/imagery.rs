@@ -32,6 +32,14 @@ pub enum Source {
     EightTiles(PathBuf),
 }
 
+#[cfg(feature = "tiles")]
+impl Source {
+    /// Rows between the poles of the tiles in an MBTiles file, at their full resolution.
+    pub fn rows_of_tiles(path: &Path) -> Result<usize, Error> {
+        mercator::row_count(path)
+    }
+}
+
 /// What a picture shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -68,6 +76,17 @@ impl Imagery {
         {
             return Ok(Self { pyramid, light });
         }
+        let mut made = Self::read(source, light, mask)?;
+        std::fs::create_dir_all(cache_folder).map_err(Error::file(cache_folder))?;
+        write_cache(&cache, &made.pyramid).map_err(Error::file(&cache))?;
+        if let Some(most) = most_rows {
+            made.pyramid.levels.retain(|level| level.rows.count() <= most);
+        }
+        Ok(made)
+    }
+
+    /// Reads a source, without a cache.
+    pub fn read(source: &Source, light: Light, mask: &LandMask) -> Result<Self, Error> {
         let painted = |rows: usize, texels: &dyn Fn(&Rows) -> Result<Texels, Error>| {
             let rows = Rows::new(rows);
             let texels = texels(&rows)?;
@@ -86,13 +105,7 @@ impl Imagery {
             Source::Equirectangular(path) => from_picture(equirectangular::whole(path)?),
             Source::EightTiles(folder) => from_picture(equirectangular::eight_tiles(folder)?),
         }?;
-        let mut made = Self::over(finest, light);
-        std::fs::create_dir_all(cache_folder).map_err(Error::file(cache_folder))?;
-        write_cache(&cache, &made.pyramid).map_err(Error::file(&cache))?;
-        if let Some(most) = most_rows {
-            made.pyramid.levels.retain(|level| level.rows.count() <= most);
-        }
-        Ok(made)
+        Ok(Self::over(finest, light))
     }
 
     /// Imagery from a picture in memory, with equal steps of latitude and longitude.
@@ -116,6 +129,17 @@ impl Imagery {
             Light::Night => finest,
         };
         Self { pyramid: Pyramid::over(finest), light }
+    }
+
+    /// Where there is land, in so many rows and twice as many columns.
+    ///
+    /// # Panics
+    /// With more than 32,767 rows.
+    pub fn land_mask(&self, rows: u32) -> LandMask {
+        let cell_km = std::f64::consts::PI * EARTH_RADIUS_KM / f64::from(rows);
+        LandMask::from_fn(rows, 2 * rows, |latitude, longitude| {
+            self.colour(latitude, longitude, cell_km).1 > 0.5
+        })
     }
 
     /// Day or night.

@@ -5,6 +5,8 @@
 
 use std::path::Path;
 
+use rayon::prelude::*;
+
 use crate::error::Error;
 
 const MAGIC: &[u8; 8] = b"LANDRUN1";
@@ -43,7 +45,7 @@ impl LandMask {
     ///
     /// # Panics
     /// With more than 65,535 columns.
-    pub fn from_fn(rows: u32, columns: u32, is_land: impl Fn(f64, f64) -> bool) -> Self {
+    pub fn from_fn(rows: u32, columns: u32, is_land: impl Fn(f64, f64) -> bool + Sync) -> Self {
         assert!(columns <= u32::from(u16::MAX), "{columns} columns don't fit 16 bits");
         let runs_of_row = |row: u32| {
             let latitude = 90.0 - (f64::from(row) + 0.5) * 180.0 / f64::from(rows);
@@ -58,7 +60,7 @@ impl LandMask {
                 .map(|column| column as u16)
                 .collect()
         };
-        Self { columns, rows: (0..rows).map(runs_of_row).collect() }
+        Self { columns, rows: (0..rows).into_par_iter().map(runs_of_row).collect() }
     }
 
     /// Whether the cell at a place (degrees) is land.

@@ -26,15 +26,15 @@ use crate::texels::Texels;
 
 /// Changes with the format.
 const MAGIC: &[u8; 8] = b"EARTHPK1";
-/// Rows of 2.4 km, and a limit of what bytes can demand: 460 MB.
-const MOST_ROWS: usize = 8192;
+/// Rows of 1.2 km, and a limit of what bytes can demand: 1.8 GB.
+const MOST_ROWS: usize = 16_384;
 /// A JPEG is at most 65,535 pixels wide.
 const MOST_BLOCKS: usize = 4095;
 /// Blocks of a chunk, if it has more than one band: few headers, and work for many processors.
 const CHUNK_BLOCKS: usize = 2048;
 
 impl Imagery {
-    /// Colors and shares of land in few bytes, with `rows` rows between the poles (at most 8,192,
+    /// Colors and shares of land in few bytes, with `rows` rows between the poles (at most 16,384,
     /// and no more than the imagery has) and JPEGs of a quality of 1 to 100.
     ///
     /// Blue Marble by day at quality 75: 7,280 rows (2.75 km) take 3.3 MB, 3,640 rows 1.0 MB.

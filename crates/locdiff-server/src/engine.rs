@@ -135,7 +135,7 @@ impl Engine {
             let wrong = |error: locdiff::locate::InvalidInference| {
                 Problem::new(BAD_OPTION, error.to_string())
             };
-            model.with(&options.inference).map_err(wrong)
+            Ok(model.with(&options.inference).map_err(wrong)?.within(&options.within))
         };
         let models: Vec<Geolocator> = models.into_iter().map(with).collect::<Result<_, _>>()?;
         // What a stranger may make the server compute.
@@ -322,12 +322,7 @@ fn answer(
         };
         Problem::new(NO_ANSWER, format!("{reason}{remedy}"))
     };
-    let (mut estimate, because) = located.map_err(none)?;
-    for constraint in &options.within {
-        estimate = estimate
-            .restricted_to(constraint)
-            .map_err(|error| Problem::new(NO_ANSWER, format!("within {constraint}: {error}")))?;
-    }
+    let (estimate, because) = located.map_err(none)?;
     let mut answer = Answer::new(read.facts, &estimate, because, read.gps, &options.answer);
     let asked = models.iter().find(|model| model.identity() == estimate.model());
     if let Some(model) = asked.filter(|model| options.frames > 0 && model.can_denoise()) {

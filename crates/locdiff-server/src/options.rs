@@ -81,7 +81,7 @@ impl Options {
 }
 
 /// What `/v1/locate` may be asked: the model and the answer, then how the model computes it.
-pub(crate) const LOCATE: [&str; 14] = [
+pub(crate) const LOCATE: [&str; 16] = [
     "model",
     "top",
     "within",
@@ -96,6 +96,8 @@ pub(crate) const LOCATE: [&str; 14] = [
     "seed",
     "decode",
     "kernel_km",
+    "registration",
+    "width_km",
 ];
 
 pub(crate) fn locate_options(query: Option<&str>) -> Result<LocateOptions, Problem> {
@@ -140,6 +142,11 @@ fn inference_options(options: &Options) -> Result<InferenceOptions, Problem> {
         seed: options.number("seed", 0..=u64::MAX)?,
         decode: options.one("decode")?.map(str::parse).transpose().map_err(invalid)?,
         kernel_km: real("kernel_km")?,
+        registration: options
+            .one("registration")?
+            .map(|_| options.flag("registration"))
+            .transpose()?,
+        width_km: real("width_km")?,
     })
 }
 
@@ -160,7 +167,7 @@ mod tests {
     fn options_are_read() {
         let options = locate_options(Some(
             "model=earth-view&top=3&within=land&within=0,0,500km&draws=7&seed=18446744073709551615&density=true&frames=2\
-             &sampler=ddim&steps=10&samples=4&views=2&guidance=1.5&decode=geoscore&kernel_km=50",
+             &sampler=ddim&steps=10&samples=4&views=2&guidance=1.5&decode=geoscore&kernel_km=50&registration=false&width_km=300",
         ))
         .expect("valid");
         assert_eq!(options.model.as_deref(), Some("earth-view"));
@@ -170,6 +177,7 @@ mod tests {
         let inference = options.inference;
         assert_eq!((inference.seed, inference.steps), (Some(u64::MAX), Some(10)));
         assert_eq!((inference.samples, inference.views), (Some(4), Some(2)));
+        assert_eq!((inference.registration, inference.width_km), (Some(false), Some(300.0)));
         assert_eq!(inference.sampler.map(|sampler| sampler.name()), Some("ddim"));
         assert_eq!(locate_options(None).expect("defaults"), LocateOptions::default());
     }
@@ -187,6 +195,7 @@ mod tests {
             ("seed=-1", "a whole number"),
             ("sampler=euler", "one-pass, ddim, ddpm"),
             ("guidance=inf", "a number"),
+            ("registration=no", "true or false"),
         ] {
             let problem = locate_options(Some(query)).expect_err(query);
             assert!(problem.detail().contains(complaint), "{query}: {}", problem.detail());

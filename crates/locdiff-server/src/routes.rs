@@ -49,6 +49,8 @@ pub(crate) struct ImageForm {
         ("seed" = Option<u64>, Query, minimum = 0, description = "For crops, noise and draws: the same seed gives the same answer"),
         ("decode" = Option<String>, Query, description = "Which place is taken from the density: `mode`, `mean`, `kl`, `geoscore` or `distance`"),
         ("kernel_km" = Option<f64>, Query, minimum = 1, maximum = 5000, description = "Of the kernel that spreads samples"),
+        ("registration" = Option<bool>, Query, description = "Whether a view of the Earth from above is registered against a map; `false` is faster and coarser"),
+        ("width_km" = Option<f64>, Query, minimum = 1, maximum = 20000, description = "How wide the ground is that a view of the Earth from above shows along its shorter side, if it is known"),
     ),
     request_body(description = "An image, or a form of images", content(
         (Vec<u8> = "application/octet-stream"), (Vec<u8> = "image/jpeg"), (Vec<u8> = "image/png"),

@@ -190,13 +190,7 @@ fn locate<'a>(
             reason,
             no_model,
         };
-        let (mut estimate, because, read, photo, model) = job.map_err(failed)?;
-        for constraint in &arguments.within {
-            estimate = estimate.restricted_to(constraint).map_err(|error| {
-                let reason = format!("within {constraint}: {error}");
-                failed(NoAnswer { reason, no_model: false })
-            })?;
-        }
+        let (estimate, because, read, photo, model) = job.map_err(failed)?;
         let mut answered = Answered::new(name, estimate, because, read, &options);
         if let (Some(model), Some(frames)) = (model, arguments.frames)
             && model.can_denoise()

@@ -36,6 +36,7 @@ impl Other<'_> {
     fn opened(&self) -> &Result<Geolocator, String> {
         self.opened.get_or_init(|| {
             open(FOR_THE_GROUND, &self.options, &self.arguments.inference)
+                .map(|model| model.within(&self.arguments.within))
                 .map_err(|error| error.to_string())
         })
     }
@@ -59,10 +60,14 @@ impl<'a> Models<'a> {
             // Once each, in the order given.
             let mut seen = HashSet::new();
             let names = arguments.model.iter().filter(|name| seen.insert(*name));
-            let opened = names.map(|name| open(name, &options, &arguments.inference));
+            let opened = names.map(|name| {
+                Ok::<_, CannotAsk>(
+                    open(name, &options, &arguments.inference)?.within(&arguments.within),
+                )
+            });
             return Ok(Models::Named(opened.collect::<Result<_, _>>()?));
         }
-        let built_in = open(BUILT_IN, &options, &arguments.inference)?;
+        let built_in = open(BUILT_IN, &options, &arguments.inference)?.within(&arguments.within);
         // Without a home there are no others.
         let has_other = ModelHome::from_env()
             .is_ok_and(|home| installed_models(&home).iter().any(|name| name == FOR_THE_GROUND));

@@ -6,6 +6,7 @@ use super::estimate::Estimate;
 use super::inference::{Inference, InferenceOptions, InvalidInference, Sampler};
 use super::model::{Frame, Located, LocationModel, ModelIdentity, NotItsKind};
 use crate::encoders::EncoderRecord;
+use crate::geography::Constraint;
 use crate::photo::Photo;
 
 /// Looks at photographs and answers with probability maps.
@@ -22,6 +23,7 @@ pub struct Geolocator {
     model: Arc<dyn LocationModel>,
     inference: Inference,
     warnings: Vec<String>,
+    within: Vec<Constraint>,
 }
 
 impl std::fmt::Debug for Geolocator {
@@ -34,8 +36,8 @@ impl Geolocator {
     /// Any model, asked in its own way; refused if its own way is none.
     pub fn from_model(model: impl LocationModel + 'static) -> Result<Geolocator, InvalidInference> {
         let inference = model.inference();
-        let warnings = Vec::new();
-        Geolocator { model: Arc::new(model), inference, warnings }
+        let (warnings, within) = (Vec::new(), Vec::new());
+        Geolocator { model: Arc::new(model), inference, warnings, within }
             .with(&InferenceOptions::default())
     }
 
@@ -46,8 +48,17 @@ impl Geolocator {
             inference.steps = self.model.usual_steps();
         }
         inference.check()?;
+        if !self.model.compares_with_maps() {
+            inference.expect_no_maps(&self.identity().name)?;
+        }
         let warnings = self.model.check(&inference)?;
-        Ok(Geolocator { model: Arc::clone(&self.model), inference, warnings })
+        Ok(Geolocator { inference, warnings, ..self.clone() })
+    }
+
+    /// The same model, asked about photographs that were taken in all of these areas: answers are restricted to them, and
+    /// models that can look more closely there do so.
+    pub fn within(&self, areas: &[Constraint]) -> Geolocator {
+        Geolocator { within: areas.to_vec(), ..self.clone() }
     }
 
     /// Which model this is.
@@ -72,8 +83,8 @@ impl Geolocator {
 
     /// Where photographs were taken, each by itself; together they are a little faster.
     pub fn locate_all(&self, photos: &[Photo]) -> Vec<Result<Estimate, NotItsKind>> {
-        let answers = self.model.locate(photos, &self.inference).into_iter();
-        answers.map(|answer| answer.map(|located| self.estimate(located))).collect()
+        let answers = self.model.locate_within(photos, &self.inference, &self.within).into_iter();
+        answers.map(|answer| answer.and_then(|located| self.restricted(located))).collect()
     }
 
     /// [`LocationModel::locate_embeddings`].
@@ -110,6 +121,15 @@ impl Geolocator {
     /// [`LocationModel::denoising`].
     pub fn denoising(&self, photo: &Photo, frames: usize) -> Vec<Frame> {
         self.model.denoising(photo, frames, &self.inference)
+    }
+
+    fn restricted(&self, located: Located) -> Result<Estimate, NotItsKind> {
+        self.within.iter().try_fold(self.estimate(located), |estimate, area| {
+            estimate.restricted_to(area).map_err(|error| NotItsKind::Outside {
+                within: area.to_string(),
+                reason: error.to_string(),
+            })
+        })
     }
 
     fn estimate(&self, located: impl Into<Located>) -> Estimate {

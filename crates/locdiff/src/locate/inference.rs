@@ -26,6 +26,10 @@ pub struct Inference {
     pub decode: Decode,
     /// Standard deviation of the kernel that spreads samples; chosen by their own likelihood if not given.
     pub kernel_km: Option<f64>,
+    /// Whether a view of the Earth from above is registered against a map. Without, it is only searched: faster and coarser.
+    pub registration: bool,
+    /// How wide the ground is that the picture's shorter side shows, if it is known.
+    pub width_km: Option<f64>,
 }
 
 impl Default for Inference {
@@ -39,6 +43,8 @@ impl Default for Inference {
             seed: 0,
             decode: Decode::Mode,
             kernel_km: None,
+            registration: true,
+            width_km: None,
         }
     }
 }
@@ -54,6 +60,8 @@ impl Inference {
         seed: 0,
         decode: Decode::Mean,
         kernel_km: None,
+        registration: true,
+        width_km: None,
     };
 
     /// With what somebody asked for instead.
@@ -70,6 +78,8 @@ impl Inference {
             seed: options.seed.unwrap_or(self.seed),
             decode: options.decode.unwrap_or(self.decode),
             kernel_km: options.kernel_km.or(self.kernel_km),
+            registration: options.registration.unwrap_or(self.registration),
+            width_km: options.width_km.or(self.width_km),
         }
     }
 
@@ -87,6 +97,7 @@ impl Inference {
         range("samples times views", self.draws() as f64, 1.0, 1024.0)?;
         range("guidance", self.guidance, 0.0, 20.0)?;
         range("kernel_km", self.kernel_km.unwrap_or(1.0), 1.0, 5000.0)?;
+        range("width_km", self.width_km.unwrap_or(1.0), 1.0, 20_000.0)?;
         match (self.sampler, self.steps) {
             (Sampler::Ddim, Some(steps)) => range("steps", steps as f64, 2.0, 10_000.0),
             (_, None) => Ok(()),
@@ -121,6 +132,18 @@ impl Inference {
         Ok(())
     }
 
+    /// For models that compare nothing with maps.
+    pub(crate) fn expect_no_maps(&self, model: &str) -> Result<(), InvalidInference> {
+        let option = match (self.registration, self.width_km) {
+            (true, None) => return Ok(()),
+            (false, _) => "registration false".to_owned(),
+            (true, Some(width)) => format!("width_km {width}"),
+        };
+        let remedy = "leave the option out, or take earth-view, which compares pictures with maps";
+        let (model, remedy) = (model.to_owned(), remedy.to_owned());
+        Err(InvalidInference::Unsupported { model, option, remedy })
+    }
+
     /// Draws for each picture.
     pub fn draws(&self) -> usize {
         self.views * self.samples
@@ -147,6 +170,10 @@ pub struct InferenceOptions {
     pub decode: Option<Decode>,
     /// [`Inference::kernel_km`].
     pub kernel_km: Option<f64>,
+    /// [`Inference::registration`].
+    pub registration: Option<bool>,
+    /// [`Inference::width_km`].
+    pub width_km: Option<f64>,
 }
 
 /// How a network is asked.
@@ -338,6 +365,7 @@ mod tests {
             Inference { steps: Some(5), ..default },
             Inference { steps: Some(1), sampler: Sampler::Ddim, ..default },
             Inference { kernel_km: Some(-1.0), ..default },
+            Inference { width_km: Some(0.0), ..default },
         ] {
             assert!(wrong.check().is_err(), "{wrong:?}");
         }

@@ -5,6 +5,7 @@ use locdiff_sphere::{Density, DensityRecord};
 use super::footprint::Footprint;
 use super::inference::{Inference, InvalidInference};
 use crate::encoders::EncoderRecord;
+use crate::geography::Constraint;
 use crate::photo::Photo;
 
 /// What every model that locates photographs fulfils, whatever is inside.
@@ -23,6 +24,17 @@ pub trait LocationModel: Send + Sync {
     /// A density for each photograph, in their order, and its footprint if the model finds one; or why a photograph is
     /// none of those that the model is for. `inference` is one that [`LocationModel::check`] accepted.
     fn locate(&self, photos: &[Photo], inference: &Inference) -> Vec<Result<Located, NotItsKind>>;
+
+    /// The same if it is known where the photographs were taken: for models that can then look more closely. The
+    /// densities need not be restricted to that.
+    fn locate_within(
+        &self,
+        photos: &[Photo],
+        inference: &Inference,
+        _within: &[Constraint],
+    ) -> Vec<Result<Located, NotItsKind>> {
+        self.locate(photos, inference)
+    }
 
     /// What the model's encoder makes of each photograph: the numbers that its answer is made of.
     fn embed(&self, photos: &[Photo]) -> Vec<Vec<f32>>;
@@ -51,6 +63,11 @@ pub trait LocationModel: Send + Sync {
 
     /// Whether it rejects pictures that are not of its kind, so that another model may be asked about them.
     fn rejects_pictures(&self) -> bool {
+        false
+    }
+
+    /// Whether it compares pictures with maps, so that it can be told their width, and not to register them.
+    fn compares_with_maps(&self) -> bool {
         false
     }
 
@@ -122,4 +139,12 @@ pub enum NotItsKind {
     /// It may be of the right kind, but nothing in it tells where it was taken.
     #[error("no answer: {0}")]
     TellsNothing(String),
+    /// It was taken elsewhere.
+    #[error("within {within}: {reason}")]
+    Outside {
+        /// Where it is said to be.
+        within: String,
+        /// Why that can't be.
+        reason: String,
+    },
 }

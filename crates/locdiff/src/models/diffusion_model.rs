@@ -57,7 +57,7 @@ impl DiffusionModel {
     ) -> Result<DiffusionModel, CannotOpen> {
         let (diffusion, about) = read_diffusion(directory, &options.device()?)?;
         let name = directory.name();
-        let encoder = find_encoder(&name, &about.encoder, options)?;
+        let encoder = find_encoder(directory, &about.encoder, options)?;
         let mut version = Checksum::default();
         version.update(directory.text());
         if directory.files().is_empty() {

@@ -3,25 +3,25 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::earth_view::{EarthViewEncoder, NAME as BUILT_IN};
+use super::directory::ModelDirectory;
+use super::earth_view::EarthViewEncoder;
 use super::home::ModelHome;
 use super::opening::{CannotOpen, EncoderSource, OpenOptions};
 use crate::encoders::{Embedder, EncoderRecord, ImageEncoder, InvalidEncoder};
 use burn::tensor::Device;
 
-/// An encoder by name or path: `earth-view`, a directory or file of weights, or one that `locdiff model` has imported or fetched.
-/// `None` if it is not on this machine. Never uses the network.
+/// A model's own encoder, if it has one: a directory in the model's.
+const OWN: &str = "encoder";
+
+/// An encoder by name or path: a directory or file of weights, or one that `locdiff model` has imported or fetched. `None` if it is not on this machine. Never uses the network.
 pub fn open_encoder(
     name: &str,
     home: &ModelHome,
     device: &Device,
 ) -> Result<Option<Arc<dyn Embedder>>, InvalidEncoder> {
-    if name == BUILT_IN {
-        return Ok(Some(Arc::new(EarthViewEncoder::built_in(device))));
-    }
     let path = Path::new(name);
     if path.exists() {
-        return Ok(Some(Arc::new(ImageEncoder::open(path, device)?)));
+        return Ok(Some(open_path(path, device)?));
     }
     let Some(directory) = home.encoder(name) else { return Ok(None) };
     let bare = name.split('@').next().unwrap_or(name);
@@ -31,12 +31,20 @@ pub fn open_encoder(
     Ok(Some(Arc::new(ImageEncoder::open(&directory, device)?.named(bare, revision))))
 }
 
+fn open_path(path: &Path, device: &Device) -> Result<Arc<dyn Embedder>, InvalidEncoder> {
+    Ok(match EarthViewEncoder::open(path, device) {
+        Some(encoder) => Arc::new(encoder?),
+        None => Arc::new(ImageEncoder::open(path, device)?),
+    })
+}
+
 /// The encoder of a model, checked to be the one that it was trained with; `None` if it isn't needed.
 pub(super) fn find_encoder(
-    model: &str,
+    directory: &ModelDirectory,
     record: &EncoderRecord,
     options: &OpenOptions,
 ) -> Result<Option<Arc<dyn Embedder>>, CannotOpen> {
+    let model = &directory.name();
     let checked = |encoder: Arc<dyn Embedder>| match record.check(encoder.record()) {
         Ok(()) => Ok(Some(encoder)),
         Err(error) => Err(CannotOpen::OtherEncoder { model: model.to_owned(), error }),
@@ -61,9 +69,9 @@ pub(super) fn find_encoder(
         let (model, encoder) = (model.to_owned(), record.identity.clone());
         return Err(CannotOpen::UnknownEncoder { model, encoder });
     }
-    if record.name.as_deref() == Some(BUILT_IN) {
-        let encoder = EarthViewEncoder::built_in(&options.device()?);
-        return checked(Arc::new(encoder));
+    let own = directory.path().join(OWN);
+    if own.is_dir() {
+        return checked(open_path(&own, &options.device()?)?);
     }
     let missing = |remedy: String| CannotOpen::Missing {
         model: model.to_owned(),

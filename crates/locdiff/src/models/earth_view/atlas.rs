@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::aligned_encoder::{AlignedEncoder, AlignedEncoderConfig};
 use super::evidence::{Errors, Finding, Odds, weighed};
-use super::gallery::{Gallery, GalleryMap};
-use super::search::{Query, SearchResult, VIEW};
+use super::gallery::Gallery;
+use super::search::{Known, Query, SearchResult, Searched, VIEW};
 use crate::photo::Photo;
 
 /// Pixels along the side of a picture that is registered: four for each of registration's own.
@@ -52,27 +52,22 @@ pub struct Atlas {
 }
 
 impl Atlas {
-    /// Places that a photograph's central square may show, most probable first. `wanted` narrows the search;
-    /// without `registering`, only the search is done.
-    pub fn find(
-        &self,
-        photo: &Photo,
-        registering: bool,
-        wanted: impl Fn(&GalleryMap) -> bool + Sync,
-    ) -> Vec<Finding> {
+    /// Places that a photograph's central square is like.
+    pub fn search(&self, photo: &Photo, known: &Known<'_>) -> Searched {
         let query = Query::new(&self.encoder, &photo.square(VIEW as u32));
-        let results = self.gallery.search(&query, self.settings.results, wanted);
-        let findings = if registering {
-            self.registered(photo, results)
-        } else {
-            let unregistered = |result| Finding { result, registration: None, probability: 0.0 };
-            results.into_iter().map(unregistered).collect()
-        };
-        weighed(findings, &self.settings.odds)
+        self.gallery.search(&query, self.settings.results, known)
     }
 
-    /// A first, coarse look at all results, and a closer one at the best.
-    fn registered(&self, photo: &Photo, results: Vec<SearchResult>) -> Vec<Finding> {
+    /// What the search alone tells of them, most probable first.
+    pub fn unregistered(&self, searched: Searched) -> Vec<Finding> {
+        let unregistered = |result| Finding { result, registration: None, probability: 0.0 };
+        let findings = searched.results.into_iter().map(unregistered).collect();
+        weighed(findings, &self.settings.odds, searched.share)
+    }
+
+    /// The same places registered: a first, coarse look at all, and a closer one at the best.
+    pub fn registered(&self, photo: &Photo, searched: Searched) -> Vec<Finding> {
+        let Searched { results, share } = searched;
         let registrar = Registrar::new(&photo.square(SIDE), SIDE as usize);
         let mut coarse: Vec<(SearchResult, Coarse)> = results
             .into_par_iter()
@@ -90,13 +85,14 @@ impl Atlas {
         };
         coarse.sort_by(|a, b| promise(b).total_cmp(&promise(a)));
         coarse.truncate(self.settings.refined);
-        coarse
+        let findings = coarse
             .into_par_iter()
             .map(|(result, coarse)| Finding {
                 result,
                 registration: Some(registrar.refine(&self.mosaic, &coarse)),
                 probability: 0.0,
             })
-            .collect()
+            .collect();
+        weighed(findings, &self.settings.odds, share)
     }
 }

@@ -1,20 +1,21 @@
 //! The encoder of whole pictures that the first version of this model had: embeddings of views of the Earth from above, to
-//! train on. Answers from whole pictures did not carry over to real ones, but experiments and the example model are made
-//! of its embeddings.
+//! train on. Answers from whole pictures did not carry over to real ones, but experiments and the example model
+//! (`examples/models/earth`, where it is) are made of its embeddings.
+
+use std::path::Path;
 
 use burn::tensor::{Device, Tensor};
 use rayon::prelude::*;
 
-use super::locator::NAME;
 use super::packed_weights::PackedWeights;
 use super::view_encoder::{ViewEncoder, ViewEncoderConfig};
 use crate::checksum::sha256;
-use crate::encoders::{Embedder, EncoderRecord};
+use crate::encoders::{Embedder, EncoderRecord, InvalidEncoder};
 use crate::photo::{Photo, Preprocessing};
 use crate::tensors::InvalidWeights;
 use crate::tensors::fused::numbers_of;
 
-const BUILT_IN: &[u8] = include_bytes!("../../../models/earth-encoder/model.safetensors");
+const FILE: &str = "view-encoder.safetensors";
 /// A photograph from orbit has no up: it is looked at in four directions.
 const TURNS: usize = 4;
 /// The header's entry with the settings, and the weights' name.
@@ -30,16 +31,24 @@ pub struct EarthViewEncoder {
 }
 
 impl EarthViewEncoder {
-    /// The encoder inside this program.
-    pub fn built_in(device: &Device) -> EarthViewEncoder {
-        EarthViewEncoder::from_bytes(BUILT_IN, device)
-            .expect("the weights in the program are whole")
+    /// The encoder in a directory; `None` if there is another one, or none.
+    pub fn open(
+        directory: &Path,
+        device: &Device,
+    ) -> Option<Result<EarthViewEncoder, InvalidEncoder>> {
+        let path = directory.join(FILE);
+        let open = || {
+            let bytes = std::fs::read(&path)
+                .map_err(|error| InvalidEncoder::file(&path, error.to_string()))?;
+            EarthViewEncoder::from_bytes(&bytes, device)
+                .map_err(|error| InvalidEncoder::file(&path, error.to_string()))
+        };
+        path.is_file().then(open)
     }
 
     fn from_bytes(bytes: &[u8], device: &Device) -> Result<EarthViewEncoder, InvalidWeights> {
         let (weights, about) = PackedWeights::from_bytes(bytes)?;
-        let wrong =
-            |reason: String| InvalidWeights::Format { path: "earth-encoder".into(), reason };
+        let wrong = |reason: String| InvalidWeights::Format { path: FILE.into(), reason };
         let settings: serde_json::Value = about
             .get(SETTINGS)
             .and_then(|settings| serde_json::from_str(settings).ok())
@@ -54,9 +63,8 @@ impl EarthViewEncoder {
         let preprocessing = Preprocessing { shortest_side: side, crop: side, mean, std };
         let sha256 = sha256(bytes);
         let record = EncoderRecord {
-            name: Some(NAME.to_owned()),
             preprocessing: Some(preprocessing.clone()),
-            ..EncoderRecord::of_identity(format!("{NAME} id:{}", &sha256[..16]))
+            ..EncoderRecord::of_identity(format!("earth-view id:{}", &sha256[..16]))
         };
         let record = EncoderRecord { sha256: Some(sha256), ..record };
         let mut encoder = EarthViewEncoder { encoder, preprocessing, record };
@@ -147,7 +155,9 @@ mod tests {
     /// The Earth has no up: a picture that is turned has the same embedding.
     #[test]
     fn turning_a_picture_changes_nothing() {
-        let encoder = EarthViewEncoder::built_in(&Device::flex());
+        let directory =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/models/earth/encoder");
+        let encoder = EarthViewEncoder::open(&directory, &Device::flex()).unwrap().unwrap();
         let side = encoder.side();
         let photo = Photo::test_picture();
         let square = photo.square(side as u32);

@@ -10,10 +10,11 @@ use serde_json::json;
 use super::aligned_encoder::AlignedEncoder;
 use super::atlas::{Atlas, AtlasSettings};
 use super::evidence::density;
-use super::gallery::Gallery;
+use super::gallery::{Gallery, Precision};
 use super::packed_weights::PackedWeights;
-use super::search::{Query, VIEW};
+use super::search::{Known, Query, VIEW};
 use crate::checksum::sha256;
+use crate::geography::Constraint;
 use crate::locate::{
     Footprint, Inference, InvalidInference, Located, LocationModel, ModelIdentity, NotItsKind,
 };
@@ -32,6 +33,11 @@ const MOSAIC: &str = "mosaic.bin";
 const SETTINGS: &str = "earth-view";
 const ENCODER: &str = "aligned";
 const REFERENCE: &str = "reference";
+/// Rows of a mosaic that people build: 1.6 km each, as registration needs for views of 100 km.
+const BUILT_ROWS: usize = 12_288;
+const BUILT_QUALITY: u8 = 75;
+/// A view may be this much narrower than the narrowest maps of the gallery, or wider than the widest: half a step.
+const WIDTH_MARGIN: f64 = 1.15;
 /// Gray levels of standard deviation; less is a blank.
 const LEAST_CONTRAST: f64 = 2.0;
 
@@ -111,6 +117,28 @@ impl EarthLocator {
         Ok(EarthLocator { atlas, reference, identity, widths_km })
     }
 
+    /// Writes a directory with a gallery and a mosaic of other imagery, for views of these widths, and the encoder and
+    /// settings of the model inside the program. `progress` is called with the number of maps that are done and of all.
+    pub fn build(
+        imagery: &Imagery,
+        widths_km: [f64; 2],
+        directory: &Path,
+        progress: impl Fn(usize, usize) + Sync,
+    ) -> Result<(), InvalidModel> {
+        let Weights { encoder, settings, .. } =
+            Weights::from_bytes(BUILT_IN.weights, &Device::flex())?;
+        let mosaic = imagery.pack(BUILT_ROWS, BUILT_QUALITY);
+        let gallery = Gallery::build(&encoder, imagery, widths_km, Precision::SMALL, progress);
+        let card = format!(
+            "# earth-view, built on this machine\n\nMade by `locdiff earth build`: the encoder and the settings of earth-view, a gallery of {} maps for views of about {} to {} km, and a mosaic of {:.1} km per pixel. Its probabilities are not calibrated for this gallery.\n",
+            gallery.maps().len(),
+            rounded(widths_km[0]),
+            rounded(widths_km[1]),
+            imagery.texel_km().max(20_015.0 / BUILT_ROWS as f64),
+        );
+        EarthLocator::save(&encoder, &settings, &gallery, &mosaic, directory, &card)
+    }
+
     /// Writes a directory.
     pub fn save(
         encoder: &AlignedEncoder,
@@ -146,11 +174,29 @@ impl EarthLocator {
         (&self.reference, embedding(&self.atlas.encoder, &Photo::test_picture()))
     }
 
-    fn answer(&self, photo: &Photo) -> Result<Located, NotItsKind> {
+    fn answer(
+        &self,
+        photo: &Photo,
+        inference: &Inference,
+        within: &[Constraint],
+    ) -> Result<Located, NotItsKind> {
         if deviation(&photo.square(VIEW as u32)) < LEAST_CONTRAST {
             return Err(NotItsKind::Other("it is all of one color".to_owned()));
         }
-        let findings = self.atlas.find(photo, true, |_| true);
+        let [narrowest, widest] = self.widths_km.map(rounded);
+        let range = self.widths_km[0] / WIDTH_MARGIN..=self.widths_km[1] * WIDTH_MARGIN;
+        if let Some(width) = inference.width_km.filter(|width| !range.contains(width)) {
+            let why = format!(
+                "it is {width:.0} km wide, and its gallery has views of about {narrowest} to {widest} km: `locdiff earth build` makes one of narrower ones"
+            );
+            return Err(NotItsKind::Other(why));
+        }
+        let searched = self.atlas.search(photo, &Known { within, width_km: inference.width_km });
+        let findings = if inference.registration {
+            self.atlas.registered(photo, searched)
+        } else {
+            self.atlas.unregistered(searched)
+        };
         let best = findings.first().filter(|finding| {
             let settings = &self.atlas.settings;
             let least = match finding.registration {
@@ -160,11 +206,8 @@ impl EarthLocator {
             finding.probability >= least
         });
         let Some(best) = best else {
-            let [narrowest, widest] = self.widths_km;
             let why = format!(
-                "no place on Earth matches it; it may show clouds, the sea, less than {} km, more than {} km, or something else",
-                rounded(narrowest),
-                rounded(widest),
+                "no place on Earth matches it; it may show clouds, the sea, less than {narrowest} km, more than {widest} km, or something else"
             );
             return Err(NotItsKind::Other(why));
         };
@@ -260,8 +303,21 @@ impl LocationModel for EarthLocator {
         Ok(Vec::new())
     }
 
-    fn locate(&self, photos: &[Photo], _inference: &Inference) -> Vec<Result<Located, NotItsKind>> {
-        photos.iter().map(|photo| self.answer(photo)).collect()
+    fn locate(&self, photos: &[Photo], inference: &Inference) -> Vec<Result<Located, NotItsKind>> {
+        self.locate_within(photos, inference, &[])
+    }
+
+    fn locate_within(
+        &self,
+        photos: &[Photo],
+        inference: &Inference,
+        within: &[Constraint],
+    ) -> Vec<Result<Located, NotItsKind>> {
+        photos.iter().map(|photo| self.answer(photo, inference, within)).collect()
+    }
+
+    fn compares_with_maps(&self) -> bool {
+        true
     }
 
     fn embed(&self, photos: &[Photo]) -> Vec<Vec<f32>> {

@@ -24,5 +24,5 @@ pub use gallery::{Gallery, GalleryMap, Precision, SEA};
 pub use local_contrast::local_contrast;
 pub use locator::{EarthLocator, NAME, Weights};
 pub use packed_weights::PackedWeights;
-pub use search::{Query, SearchResult, VIEW};
+pub use search::{Known, Query, SearchResult, Searched, VIEW};
 pub use view_encoder::{ViewEncoder, ViewEncoderConfig};

@@ -1,11 +1,14 @@
 //! A picture compared with all maps of a gallery: in 24 headings, at every place of each.
 
+use std::borrow::Cow;
+
 use locdiff_sphere::LatLon;
 use rayon::prelude::*;
 
 use super::aligned_encoder::{AlignedEncoder, NUMBERS, PART};
 use super::gallery::{Gallery, LEADING, MAP_PARTS, MapParts, VIEW_PARTS, WINDOWS};
 use super::local_contrast::local_contrast;
+use crate::geography::Constraint;
 use crate::tensors::fused::{Matrix, multiply, numbers_of};
 
 /// Pixels along the side of a picture as it is compared.
@@ -19,6 +22,10 @@ const PARTS: usize = VIEW_PARTS * VIEW_PARTS;
 const ROWS: usize = (WINDOWS - 1) * MAP_PARTS + WINDOWS;
 /// Keeps windows without any contrast from looking like everything, as in training.
 const LEAST_ENERGY: f32 = 1e-3;
+/// A known width may be wrong by so much (in logarithms): a step of the gallery and a half.
+const WIDTH_REACH: f64 = 0.4;
+/// Of so many places of a map, in each direction, one is asked whether it lies in an area.
+const ASKED: usize = 4;
 /// Windows of a map that are compared with all numbers.
 const CLOSER: usize = 24;
 
@@ -35,6 +42,24 @@ pub struct SearchResult {
     pub likeness: f64,
     /// The same in standard deviations above the mean over the whole gallery.
     pub deviations: f64,
+}
+
+/// What is known of a picture beforehand.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Known<'a> {
+    /// Its middle lies in all of these.
+    pub within: &'a [Constraint],
+    /// How wide its ground is.
+    pub width_km: Option<f64>,
+}
+
+/// What a search found.
+#[derive(Debug, Clone)]
+pub struct Searched {
+    /// The most similar places, best first, none like another.
+    pub results: Vec<SearchResult>,
+    /// The share of the gallery that was compared: less than 1 if something was known.
+    pub share: f64,
 }
 
 /// A picture, ready to be compared.
@@ -142,13 +167,8 @@ struct Match {
 }
 
 impl Gallery {
-    /// The most similar places, best first: at most `count`, none like another. Maps that are not `wanted` are left out.
-    pub fn search(
-        &self,
-        query: &Query,
-        count: usize,
-        wanted: impl Fn(&super::GalleryMap) -> bool + Sync,
-    ) -> Vec<SearchResult> {
+    /// The most similar places: at most `count`.
+    pub fn search(&self, query: &Query, count: usize, known: &Known<'_>) -> Searched {
         let Query { numbers, inside } = query;
         let comparison = Comparison {
             gallery: self,
@@ -158,9 +178,15 @@ impl Gallery {
         };
         let compared: Vec<Compared> = (0..self.maps().len())
             .into_par_iter()
-            .filter(|map| wanted(&self.maps()[*map]))
-            .map_init(Scratch::default, |scratch, map| comparison.compare(map, scratch))
+            .map_init(Scratch::default, |scratch, map| {
+                let wanted = self.wanted(map, known)?;
+                Some(comparison.compare(map, &wanted, scratch))
+            })
+            .flatten()
             .collect();
+        let places = self.places.iter().map(|has_land| usize::from(*has_land)).sum::<usize>();
+        let looked_at = compared.iter().map(|one| one.count).sum::<usize>();
+        let share = looked_at as f64 / (HEADINGS * places).max(1) as f64;
         // Wide maps are smoother and more alike: deviations are those among maps of one width.
         let spread = |width_km: f64| {
             let of_width = compared.iter().filter(|one| self.maps()[one.map].width_km == width_km);
@@ -205,7 +231,36 @@ impl Gallery {
                 kept.push(result);
             }
         }
-        kept
+        Searched { results: kept, share }
+    }
+
+    /// Places of a map that may be those of the picture, as [`MapParts::has_land`]; `None` if there are none.
+    fn wanted(&self, map: usize, known: &Known<'_>) -> Option<Cow<'_, [u8]>> {
+        let has_land = self.parts(map).has_land;
+        let is_as_wide = |width_km: f64| (width_km / self.maps()[map].width_km).ln().abs();
+        if known.width_km.is_some_and(|width| is_as_wide(width) > WIDTH_REACH) {
+            return None;
+        }
+        if known.within.is_empty() {
+            return Some(Cow::Borrowed(has_land));
+        }
+        // Whether some places lie in all areas; the others lie where the nearest of these do.
+        let asked = (WINDOWS - 1) / ASKED + 1;
+        let inside: Vec<bool> = (0..asked * asked)
+            .map(|at| {
+                let (row, column) = (at / asked * ASKED, at % asked * ASKED);
+                let (middle, _) = self.place(map, row as f64, column as f64);
+                known.within.iter().all(|constraint| constraint.area().contains(middle))
+            })
+            .collect();
+        let is_near = |at: usize| {
+            let (row, column) = (at / WINDOWS, at % WINDOWS);
+            let around = |x: usize| x / ASKED..=x.div_ceil(ASKED);
+            around(row).any(|row| around(column).any(|column| inside[row * asked + column]))
+        };
+        let wanted: Vec<u8> =
+            has_land.iter().enumerate().map(|(at, land)| land & u8::from(is_near(at))).collect();
+        wanted.contains(&1).then_some(Cow::Owned(wanted))
     }
 }
 
@@ -224,7 +279,7 @@ struct Scratch {
 }
 
 impl Comparison<'_> {
-    fn compare(&self, map: usize, scratch: &mut Scratch) -> Compared {
+    fn compare(&self, map: usize, wanted: &[u8], scratch: &mut Scratch) -> Compared {
         let parts = self.gallery.parts(map);
         let steps = &self.gallery.steps;
         let Scratch { map: numbers, products, energies } = scratch;
@@ -240,7 +295,7 @@ impl Comparison<'_> {
         let mut best: Vec<Match> = Vec::with_capacity(CLOSER + 1);
         for row in 0..WINDOWS {
             for column in 0..WINDOWS {
-                if parts.has_land[row * WINDOWS + column] == 0 {
+                if wanted[row * WINDOWS + column] == 0 {
                     continue;
                 }
                 let at = row * MAP_PARTS + column;

@@ -1,0 +1,86 @@
+//! Fits what evidence counts, by likelihood, on findings whose places are known.
+
+use std::path::Path;
+
+use anyhow::Result;
+use locdiff::models::earth_view::{AtlasSettings, Odds};
+use locdiff_earth::Random;
+
+use crate::findings::{Line, Part, part_of_other, parts_of_real};
+
+/// Of right places from known ones: so much, or a share of the width.
+const RIGHT_KM: f64 = 25.0;
+const RIGHT_SHARE: f64 = 0.08;
+/// A search alone is right if it is this near.
+const SEARCH_SHARE: f64 = 0.25;
+const TRIES: usize = 3000;
+/// Nobody is surer than this after a few hundred views.
+const LEAST_PROBABILITY: f64 = 1e-6;
+
+/// Writes `settings.json` anew, from findings in the folder: the tuning parts of real views and of pictures of other things,
+/// and rendered views of a mosaic that no figure is about (`flightgear.jsonl`).
+pub fn fit(folder: &Path) -> Result<()> {
+    let path = folder.join("settings.json");
+    let mut settings: AtlasSettings = serde_json::from_slice(&std::fs::read(&path)?)?;
+    let real = Line::read(&folder.join("real.jsonl"))?;
+    let parts = parts_of_real(&real);
+    let real = real.into_iter().zip(parts).filter(|(_, part)| *part == Part::Tunes);
+    let other = Line::read(&folder.join("other.jsonl"))?.into_iter().enumerate();
+    let other = other.filter(|(at, _)| part_of_other(*at) == Part::Tunes);
+    let mut lines: Vec<Line> = real.map(|(line, _)| line).collect();
+    // Of tier B nobody knows what can be seen.
+    lines.retain(|line| ["A", "N"].contains(&line.tier.as_str()));
+    lines.extend(other.map(|(_, line)| line));
+    lines.extend(Line::read(&folder.join("flightgear.jsonl"))?);
+    climb(&mut settings.odds, &lines, true, |odds, by| {
+        odds.deviation = (odds.deviation + 0.2 * by[0]).max(0.0);
+        odds.margin = (odds.margin + 0.15 * by[1]).max(0.0);
+        odds.none += 1.5 * by[2];
+    });
+    climb(&mut settings.odds, &lines, false, |odds, by| {
+        odds.search_deviation = (odds.search_deviation + 0.3 * by[0]).max(0.0);
+        odds.search_none += 1.5 * by[1];
+    });
+    eprintln!("{} views: {:?}", lines.len(), settings.odds);
+    Ok(std::fs::write(path, serde_json::to_string_pretty(&settings)? + "\n")?)
+}
+
+/// Keeps steps that make the known places likelier.
+fn climb(odds: &mut Odds, lines: &[Line], registered: bool, step: impl Fn(&mut Odds, [f64; 3])) {
+    let mut random = Random::of_view(1, 0);
+    let mut best = nats(odds, lines, registered);
+    for _ in 0..TRIES {
+        let scale = [0.1, 0.4, 1.0][(random.bits() % 3) as usize];
+        let mut tried = *odds;
+        step(&mut tried, std::array::from_fn(|_| scale * random.normal()));
+        let value = nats(&tried, lines, registered);
+        if value < best {
+            (*odds, best) = (tried, value);
+        }
+    }
+    eprintln!("{} nats per view, {}", best, if registered { "registered" } else { "searched" });
+}
+
+/// Mean nats of what is known under the odds.
+fn nats(odds: &Odds, lines: &[Line], registered: bool) -> f64 {
+    let of_line = |line: &Line| {
+        let findings = line.findings(odds, registered);
+        let reach_km = match registered {
+            true => RIGHT_KM.max(RIGHT_SHARE * line.width_km),
+            false => SEARCH_SHARE * line.width_km,
+        };
+        let is_right = |at: usize| {
+            line.has_place() && findings[at].middle().distance_km(line.place()) < reach_km
+        };
+        let right: Vec<usize> = (0..findings.len()).filter(|at| is_right(*at)).collect();
+        let probability = if right.is_empty() {
+            1.0 - findings.iter().map(|finding| finding.probability).sum::<f64>()
+        } else {
+            right.iter().map(|at| findings[*at].probability).sum()
+        };
+        -probability.max(LEAST_PROBABILITY).ln()
+    };
+    // Keeps what few views would make endlessly sharp.
+    let sharp = if registered { odds.margin } else { odds.search_deviation };
+    lines.iter().map(of_line).sum::<f64>() / lines.len() as f64 + 1e-3 * sharp * sharp
+}
