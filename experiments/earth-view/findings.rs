@@ -212,7 +212,7 @@ pub fn parts_of_real(lines: &[Line]) -> Vec<Part> {
     lines.iter().map(part).collect()
 }
 
-/// Every third picture of other things tunes.
+/// Every fourth picture of other things tunes.
 pub fn part_of_other(at: usize) -> Part {
-    if at % 3 == 0 { Part::Tunes } else { Part::Reports }
+    if at.is_multiple_of(4) { Part::Tunes } else { Part::Reports }
 }

@@ -14,11 +14,13 @@ const RIGHT_SHARE: f64 = 0.08;
 /// A search alone is right if it is this near.
 const SEARCH_SHARE: f64 = 0.25;
 const TRIES: usize = 3000;
+/// Of a picture of other things: there are twice as many of them as of real views, and each is easily rejected.
+const WEIGHT_OF_OTHER: f64 = 0.15;
 /// Nobody is surer than this after a few hundred views.
 const LEAST_PROBABILITY: f64 = 1e-6;
 
-/// Writes `settings.json` anew, from findings in the folder: the tuning parts of real views and of pictures of other things,
-/// and rendered views of a mosaic that no figure is about (`flightgear.jsonl`).
+/// Writes the odds in `settings.json` anew, from findings in the folder: the tuning parts of real views and of pictures of
+/// other things.
 pub fn fit(folder: &Path) -> Result<()> {
     let path = folder.join("settings.json");
     let mut settings: AtlasSettings = serde_json::from_slice(&std::fs::read(&path)?)?;
@@ -27,11 +29,9 @@ pub fn fit(folder: &Path) -> Result<()> {
     let real = real.into_iter().zip(parts).filter(|(_, part)| *part == Part::Tunes);
     let other = Line::read(&folder.join("other.jsonl"))?.into_iter().enumerate();
     let other = other.filter(|(at, _)| part_of_other(*at) == Part::Tunes);
-    let mut lines: Vec<Line> = real.map(|(line, _)| line).collect();
-    // Of tier B nobody knows what can be seen.
-    lines.retain(|line| ["A", "N"].contains(&line.tier.as_str()));
-    lines.extend(other.map(|(_, line)| line));
-    lines.extend(Line::read(&folder.join("flightgear.jsonl"))?);
+    let real = real.map(|(line, _)| (line, 1.0));
+    let lines: Vec<(Line, f64)> =
+        real.chain(other.map(|(_, line)| (line, WEIGHT_OF_OTHER))).collect();
     climb(&mut settings.odds, &lines, true, |odds, by| {
         odds.deviation = (odds.deviation + 0.2 * by[0]).max(0.0);
         odds.margin = (odds.margin + 0.15 * by[1]).max(0.0);
@@ -41,12 +41,27 @@ pub fn fit(folder: &Path) -> Result<()> {
         odds.search_deviation = (odds.search_deviation + 0.3 * by[0]).max(0.0);
         odds.search_none += 1.5 * by[1];
     });
-    eprintln!("{} views: {:?}", lines.len(), settings.odds);
+    let odds = &mut settings.odds;
+    for number in [
+        &mut odds.deviation,
+        &mut odds.margin,
+        &mut odds.none,
+        &mut odds.search_deviation,
+        &mut odds.search_none,
+    ] {
+        *number = (*number * 1e3).round() / 1e3;
+    }
+    eprintln!("{} pictures: {odds:?}", lines.len());
     Ok(std::fs::write(path, serde_json::to_string_pretty(&settings)? + "\n")?)
 }
 
 /// Keeps steps that make the known places likelier.
-fn climb(odds: &mut Odds, lines: &[Line], registered: bool, step: impl Fn(&mut Odds, [f64; 3])) {
+fn climb(
+    odds: &mut Odds,
+    lines: &[(Line, f64)],
+    registered: bool,
+    step: impl Fn(&mut Odds, [f64; 3]),
+) {
     let mut random = Random::of_view(1, 0);
     let mut best = nats(odds, lines, registered);
     for _ in 0..TRIES {
@@ -62,8 +77,8 @@ fn climb(odds: &mut Odds, lines: &[Line], registered: bool, step: impl Fn(&mut O
 }
 
 /// Mean nats of what is known under the odds.
-fn nats(odds: &Odds, lines: &[Line], registered: bool) -> f64 {
-    let of_line = |line: &Line| {
+fn nats(odds: &Odds, lines: &[(Line, f64)], registered: bool) -> f64 {
+    let of_line = |(line, weight): &(Line, f64)| {
         let findings = line.findings(odds, registered);
         let reach_km = match registered {
             true => RIGHT_KM.max(RIGHT_SHARE * line.width_km),
@@ -78,9 +93,10 @@ fn nats(odds: &Odds, lines: &[Line], registered: bool) -> f64 {
         } else {
             right.iter().map(|at| findings[*at].probability).sum()
         };
-        -probability.max(LEAST_PROBABILITY).ln()
+        -weight * probability.max(LEAST_PROBABILITY).ln()
     };
     // Keeps what few views would make endlessly sharp.
     let sharp = if registered { odds.margin } else { odds.search_deviation };
-    lines.iter().map(of_line).sum::<f64>() / lines.len() as f64 + 1e-3 * sharp * sharp
+    let weights: f64 = lines.iter().map(|(_, weight)| weight).sum();
+    lines.iter().map(of_line).sum::<f64>() / weights + 1e-3 * sharp * sharp
 }

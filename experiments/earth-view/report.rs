@@ -53,7 +53,11 @@ pub fn report(folder: &Path) -> Result<()> {
             figures.insert(format!("real_within_200_{set}"), share);
         }
     }
-    for (file, prefix) in [("three-globe.jsonl", "unseen"), ("january.jsonl", "january")] {
+    for (file, prefix) in [
+        ("three-globe.jsonl", "unseen"),
+        ("january.jsonl", "january"),
+        ("flightgear.jsonl", "flightgear"),
+    ] {
         let Ok(lines) = Line::read(&folder.join(file)) else { continue };
         let all = answers(&lines, true);
         row(&format!("*rendered*, {file}"), &all, prefix, &mut figures)?;

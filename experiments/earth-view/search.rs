@@ -63,7 +63,8 @@ pub fn build(weights: &Path, out: &Path, widths_km: [f64; 2]) -> Result<()> {
     Ok(std::fs::write(out.with_extension("small"), small)?)
 }
 
-/// Real views of all tiers, from `$LOCDIFF_DATA/realviews`.
+/// Real views, from `$LOCDIFF_DATA/realviews`: of tier A, where land is recognizable, and of tier N, which show none. Of the
+/// others nobody knows what can be seen.
 pub fn real_views() -> Result<Vec<KnownView>> {
     let data = std::env::var("LOCDIFF_DATA").context("LOCDIFF_DATA is not set")?;
     let folder = Path::new(&data).join("realviews");
@@ -86,7 +87,8 @@ pub fn real_views() -> Result<Vec<KnownView>> {
             photo,
         })
     };
-    table.lines().skip(1).map(view).collect()
+    let all = table.lines().skip(1).map(view).collect::<Result<Vec<KnownView>>>()?;
+    Ok(all.into_iter().filter(|view| view.tier != "B").collect())
 }
 
 /// Rendered views of a test set.

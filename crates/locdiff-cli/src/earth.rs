@@ -63,7 +63,8 @@ pub(crate) fn run(Command::Build(arguments): Command) -> anyhow::Result<ExitCode
     };
     let rows = Source::rows_of_tiles(&arguments.tiles)?.min(MOST_LAND_ROWS);
     phase("Where land is");
-    let mask = EarthLocator::built_in(&Device::flex()).atlas().mosaic.land_mask(rows as u32);
+    let mask =
+        EarthLocator::built_in(&Device::flex()).atlas().mosaic.imagery().land_mask(rows as u32);
     phase("Reading tiles");
     let imagery = Imagery::read(&Source::Mbtiles(arguments.tiles), Light::Day, &mask)?;
     phase("Describing land");

@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     /// A folder of images, a manifest (.csv or .parquet with path, latitude, longitude), a
     /// WebDataset (.tar), or a folder of such tars
     input: PathBuf,
-    /// What embeds: the name of an installed encoder, or its directory
+    /// What embeds: earth-view, the name of an installed encoder, or its directory
     #[arg(long, value_name = "NAME")]
     encoder: String,
     /// Where shards are written. If it was interrupted, the same command goes on there

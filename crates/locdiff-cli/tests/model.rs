@@ -133,7 +133,7 @@ fn tiles(path: &Path, zoom: u32) {
                 let down = (f64::from(256 * row + y) + 0.5) / pixels;
                 let latitude = (std::f64::consts::PI * (1.0 - 2.0 * down)).sinh().atan();
                 let latitude = latitude.to_degrees();
-                let mosaic = &locator.atlas().mosaic;
+                let mosaic = locator.atlas().mosaic.imagery();
                 let (color, land) = mosaic.colour(latitude, 360.0 * across - 180.0, 10.0);
                 let mixed =
                     |k: usize| 255.0 * color[k] * land + [12.0, 28.0, 62.0][k] * (1.0 - land);

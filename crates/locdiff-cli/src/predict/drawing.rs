@@ -100,11 +100,19 @@ fn map<'a>(answer: &'a Answered<'_>, view: Option<View>) -> anyhow::Result<Map<'
             outlines.push(outline(&polygons)?.style(style));
         }
     }
+    let ground = answer.estimate.footprint().and_then(|footprint| footprint.outline());
+    if let Some(ground) = &ground {
+        outlines.push(outline(ground)?);
+    }
     let mut caption = format!("A prediction by {}, not a fact", model.name);
     if !model.calibrated {
         caption.push_str("; scores, not probabilities");
     }
-    caption.push_str(". Lines: the smallest regions that hold 50 % (solid) and 90 % (dashed).");
+    caption.push_str(". Lines: ");
+    if ground.is_some() {
+        caption.push_str("the ground that the picture shows, and ");
+    }
+    caption.push_str("the smallest regions that hold 50 % (solid) and 90 % (dashed).");
     if !answer.estimate.within().is_empty() {
         caption.push_str(&format!(" Within {} only.", answer.estimate.within().join(" and ")));
     }

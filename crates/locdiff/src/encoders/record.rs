@@ -17,7 +17,7 @@ pub const SAME_ENCODER_COSINE: f64 = 0.999;
 pub struct EncoderRecord {
     /// Shape, weights and preprocessing in one line; changes with any of them.
     pub identity: String,
-    /// The name by which `locdiff model fetch` gets it, if it has one.
+    /// The name by which `locdiff model fetch` gets it, or `earth-view`, which is inside the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The commit on the hub that the weights are of.

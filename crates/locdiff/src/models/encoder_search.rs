@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::directory::ModelDirectory;
-use super::earth_view::EarthViewEncoder;
+use super::earth_view::{EarthViewEncoder, NAME as BUILT_IN, built_in_embedder};
 use super::home::ModelHome;
 use super::opening::{CannotOpen, EncoderSource, OpenOptions};
 use crate::encoders::{Embedder, EncoderRecord, ImageEncoder, InvalidEncoder};
@@ -13,12 +13,15 @@ use burn::tensor::Device;
 /// A model's own encoder, if it has one: a directory in the model's.
 const OWN: &str = "encoder";
 
-/// An encoder by name or path: a directory or file of weights, or one that `locdiff model` has imported or fetched. `None` if it is not on this machine. Never uses the network.
+/// An encoder by name or path: `earth-view`, a directory or file of weights, or one that `locdiff model` has imported or fetched. `None` if it is not on this machine. Never uses the network.
 pub fn open_encoder(
     name: &str,
     home: &ModelHome,
     device: &Device,
 ) -> Result<Option<Arc<dyn Embedder>>, InvalidEncoder> {
+    if name == BUILT_IN {
+        return Ok(Some(Arc::new(built_in_embedder(device))));
+    }
     let path = Path::new(name);
     if path.exists() {
         return Ok(Some(open_path(path, device)?));

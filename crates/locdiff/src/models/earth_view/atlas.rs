@@ -1,12 +1,13 @@
 //! Where on Earth a view from above looks: a search over all land, and registration of what it finds against a mosaic.
 
-use locdiff_earth::{Coarse, Guess, Imagery, Registrar};
+use locdiff_earth::{Coarse, Guess, Registrar};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::aligned_encoder::{AlignedEncoder, AlignedEncoderConfig};
 use super::evidence::{Errors, Finding, Odds, weighed};
 use super::gallery::Gallery;
+use super::mosaic::Mosaic;
 use super::search::{Known, Query, SearchResult, Searched, VIEW};
 use crate::photo::Photo;
 
@@ -46,7 +47,7 @@ pub struct Atlas {
     /// What they are compared with.
     pub gallery: Gallery,
     /// What they are registered against.
-    pub mosaic: Imagery,
+    pub mosaic: Mosaic,
     /// What evidence counts.
     pub settings: AtlasSettings,
 }
@@ -68,6 +69,7 @@ impl Atlas {
     /// The same places registered: a first, coarse look at all, and a closer one at the best.
     pub fn registered(&self, photo: &Photo, searched: Searched) -> Vec<Finding> {
         let Searched { results, share } = searched;
+        let mosaic = self.mosaic.imagery();
         let registrar = Registrar::new(&photo.square(SIDE), SIDE as usize);
         let mut coarse: Vec<(SearchResult, Coarse)> = results
             .into_par_iter()
@@ -77,7 +79,7 @@ impl Atlas {
                     heading_degrees: result.heading_degrees,
                     width_km: result.width_km,
                 };
-                (result, registrar.coarse(&self.mosaic, &guess))
+                (result, registrar.coarse(mosaic, &guess))
             })
             .collect();
         let promise = |(result, coarse): &(SearchResult, Coarse)| {
@@ -89,7 +91,7 @@ impl Atlas {
             .into_par_iter()
             .map(|(result, coarse)| Finding {
                 result,
-                registration: Some(registrar.refine(&self.mosaic, &coarse)),
+                registration: Some(registrar.refine(mosaic, &coarse)),
                 probability: 0.0,
             })
             .collect();

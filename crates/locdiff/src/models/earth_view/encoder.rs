@@ -102,11 +102,7 @@ impl Embedder for EarthViewEncoder {
         assert!(pixels.len().is_multiple_of(each), "pixels of whole pictures");
         let mut turned = Vec::with_capacity(TURNS * pixels.len());
         for picture in pixels.chunks_exact(each) {
-            // From [3, side, side] to [side, side, 3].
-            let (red, rest) = picture.split_at(each / 3);
-            let (green, blue) = rest.split_at(each / 3);
-            let colors = red.iter().zip(green).zip(blue).flat_map(|((r, g), b)| [r, g, b]);
-            let mut square: Vec<u8> = colors.map(|level| level.round() as u8).collect();
+            let mut square = bytes_of(picture);
             for _ in 0..TURNS {
                 turned.extend_from_slice(&square);
                 square = quarter_turn(&square, side);
@@ -124,6 +120,14 @@ impl Embedder for EarthViewEncoder {
         let means = embeddings.reshape([rows / TURNS, TURNS, width]).mean_dim(1);
         numbers_of(&means.reshape([rows / TURNS, width]))
     }
+}
+
+/// From `[3, side, side]` to `[side, side, 3]`.
+pub(super) fn bytes_of(picture: &[f32]) -> Vec<u8> {
+    let (red, rest) = picture.split_at(picture.len() / 3);
+    let (green, blue) = rest.split_at(picture.len() / 3);
+    let colors = red.iter().zip(green).zip(blue).flat_map(|((r, g), b)| [r, g, b]);
+    colors.map(|level| level.round() as u8).collect()
 }
 
 /// The picture turned to the left.

@@ -100,8 +100,8 @@ impl Finding {
 }
 
 /// Distinct findings with their probabilities, most probable first: they sum to less than 1, the rest is "none of
-/// them". If only a share of the gallery was compared because more was known, each of its places was that much likelier
-/// from the beginning.
+/// them". If only a share of the gallery was compared because the width was known, each of its places was that much
+/// likelier from the beginning.
 pub fn weighed(findings: Vec<Finding>, odds: &Odds, share: f64) -> Vec<Finding> {
     let mut nats: Vec<(f64, Finding)> =
         findings.iter().map(|one| (one.nats(&findings, odds), one.clone())).collect();

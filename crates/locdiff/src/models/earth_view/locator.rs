@@ -7,10 +7,12 @@ use locdiff_earth::{Imagery, Registration};
 use locdiff_sphere::LatLon;
 use serde_json::json;
 
+use super::aligned_embedder::AlignedEmbedder;
 use super::aligned_encoder::AlignedEncoder;
 use super::atlas::{Atlas, AtlasSettings};
-use super::evidence::density;
+use super::evidence::{Finding, density};
 use super::gallery::{Gallery, Precision};
+use super::mosaic::Mosaic;
 use super::packed_weights::PackedWeights;
 use super::search::{Known, Query, VIEW};
 use crate::checksum::sha256;
@@ -70,10 +72,18 @@ const BUILT_IN: Files<'static> = Files {
     mosaic: include_bytes!("../../../models/earth-view/mosaic.bin"),
 };
 
+/// The encoder of the model inside this program, to embed pictures for training.
+pub(crate) fn built_in_embedder(device: &Device) -> AlignedEmbedder {
+    let Weights { encoder, .. } =
+        Weights::from_bytes(BUILT_IN.weights, device).expect("the files in the program are whole");
+    AlignedEmbedder::new(encoder, NAME, sha256(BUILT_IN.weights))
+}
+
 impl EarthLocator {
     /// The model inside this program.
     pub fn built_in(device: &Device) -> EarthLocator {
-        EarthLocator::from_files(&BUILT_IN, device).expect("the files in the program are whole")
+        EarthLocator::from_files(&BUILT_IN, Mosaic::in_program(BUILT_IN.mosaic), device)
+            .expect("the files in the program are whole")
     }
 
     /// The model in a directory.
@@ -85,18 +95,22 @@ impl EarthLocator {
         };
         let (weights, gallery, mosaic) = (read(WEIGHTS)?, read(GALLERY)?, read(MOSAIC)?);
         let files = Files { weights: &weights, gallery: &gallery, mosaic: &mosaic };
-        let mut model = EarthLocator::from_files(&files, device)?;
+        let mosaic = Mosaic::unpack(&mosaic).map_err(|error| InvalidWeights::Format {
+            path: MOSAIC.into(),
+            reason: error.to_string(),
+        })?;
+        let mut model = EarthLocator::from_files(&files, mosaic, device)?;
         model.identity.name = directory.name();
         Ok(model)
     }
 
-    fn from_files(files: &Files<'_>, device: &Device) -> Result<EarthLocator, InvalidWeights> {
+    fn from_files(
+        files: &Files<'_>,
+        mosaic: Mosaic,
+        device: &Device,
+    ) -> Result<EarthLocator, InvalidWeights> {
         let Weights { encoder, settings, reference } = Weights::from_bytes(files.weights, device)?;
         let gallery = Gallery::from_bytes(files.gallery)?;
-        let mosaic = Imagery::unpack(files.mosaic).map_err(|error| InvalidWeights::Format {
-            path: MOSAIC.into(),
-            reason: error.to_string(),
-        })?;
         let widths = gallery.maps().iter().map(|map| map.width_km);
         let (narrowest, widest) = widths
             .fold((f64::MAX, 0.0_f64), |(low, high), width| (low.min(width), high.max(width)));
@@ -186,9 +200,12 @@ impl EarthLocator {
         let [narrowest, widest] = self.widths_km.map(rounded);
         let range = self.widths_km[0] / WIDTH_MARGIN..=self.widths_km[1] * WIDTH_MARGIN;
         if let Some(width) = inference.width_km.filter(|width| !range.contains(width)) {
-            let why = format!(
-                "it is {width:.0} km wide, and its gallery has views of about {narrowest} to {widest} km: `locdiff earth build` makes one of narrower ones"
+            let mut why = format!(
+                "it is {width:.0} km wide, and the gallery has views of about {narrowest} to {widest} km"
             );
+            if width < self.widths_km[0] {
+                why.push_str(": `locdiff earth build` makes one of narrower views");
+            }
             return Err(NotItsKind::Other(why));
         }
         let searched = self.atlas.search(photo, &Known { within, width_km: inference.width_km });
@@ -197,7 +214,10 @@ impl EarthLocator {
         } else {
             self.atlas.unregistered(searched)
         };
-        let best = findings.first().filter(|finding| {
+        let is_inside = |finding: &&Finding| {
+            within.iter().all(|constraint| constraint.area().contains(finding.middle()))
+        };
+        let best = findings.iter().find(is_inside).filter(|finding| {
             let settings = &self.atlas.settings;
             let least = match finding.registration {
                 Some(_) => settings.least_probability,

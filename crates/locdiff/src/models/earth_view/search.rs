@@ -1,7 +1,5 @@
 //! A picture compared with all maps of a gallery: in 24 headings, at every place of each.
 
-use std::borrow::Cow;
-
 use locdiff_sphere::LatLon;
 use rayon::prelude::*;
 
@@ -47,7 +45,7 @@ pub struct SearchResult {
 /// What is known of a picture beforehand.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Known<'a> {
-    /// Its middle lies in all of these.
+    /// Its middle lies in all of these. Other places are compared too: a picture that is more like one of them is not there.
     pub within: &'a [Constraint],
     /// How wide its ground is.
     pub width_km: Option<f64>,
@@ -58,7 +56,7 @@ pub struct Known<'a> {
 pub struct Searched {
     /// The most similar places, best first, none like another.
     pub results: Vec<SearchResult>,
-    /// The share of the gallery that was compared: less than 1 if something was known.
+    /// The share of the gallery that was compared: less than 1 if the width was known.
     pub share: f64,
 }
 
@@ -155,6 +153,8 @@ struct Compared {
     squares: f64,
     count: usize,
     best: Vec<Match>,
+    /// Of those places where the picture is said to be.
+    best_inside: Vec<Match>,
 }
 
 #[derive(Clone, Copy)]
@@ -178,11 +178,10 @@ impl Gallery {
         };
         let compared: Vec<Compared> = (0..self.maps().len())
             .into_par_iter()
+            .filter(|map| known.is_as_wide_as(self.maps()[*map].width_km))
             .map_init(Scratch::default, |scratch, map| {
-                let wanted = self.wanted(map, known)?;
-                Some(comparison.compare(map, &wanted, scratch))
+                comparison.compare(map, self.inside(map, known).as_deref(), scratch)
             })
-            .flatten()
             .collect();
         let places = self.places.iter().map(|has_land| usize::from(*has_land)).sum::<usize>();
         let looked_at = compared.iter().map(|one| one.count).sum::<usize>();
@@ -201,49 +200,46 @@ impl Gallery {
         widths.dedup();
         let spreads: Vec<(f64, (f64, f64))> =
             widths.iter().map(|width| (*width, spread(*width))).collect();
-        let mut results: Vec<SearchResult> = compared
-            .iter()
-            .flat_map(|one| &one.best)
-            .map(|found| {
-                let (middle, turn) = self.place(found.map, found.row as f64, found.column as f64);
-                let width_km = self.maps()[found.map].width_km;
-                let likeness = f64::from(found.likeness);
-                let (mean, deviation) = spreads
-                    .iter()
-                    .find(|(width, _)| *width == width_km)
-                    .map_or((0.0, 1.0), |of| of.1);
-                SearchResult {
-                    middle,
-                    heading_degrees: (heading(found.heading) + turn).rem_euclid(360.0),
-                    width_km,
-                    likeness,
-                    deviations: (likeness - mean) / deviation,
-                }
-            })
-            .collect();
-        results.sort_by(|a, b| b.deviations.total_cmp(&a.deviations));
+        let result = |found: &Match| {
+            let (middle, turn) = self.place(found.map, found.row as f64, found.column as f64);
+            let width_km = self.maps()[found.map].width_km;
+            let likeness = f64::from(found.likeness);
+            let (mean, deviation) =
+                spreads.iter().find(|(width, _)| *width == width_km).map_or((0.0, 1.0), |of| of.1);
+            SearchResult {
+                middle,
+                heading_degrees: (heading(found.heading) + turn).rem_euclid(360.0),
+                width_km,
+                likeness,
+                deviations: (likeness - mean) / deviation,
+            }
+        };
         let mut kept: Vec<SearchResult> = Vec::new();
-        for result in results {
-            if kept.len() == count {
-                break;
+        let mut keep = |found: Vec<&Match>, count: usize| {
+            let mut results: Vec<SearchResult> = found.into_iter().map(result).collect();
+            results.sort_by(|a, b| b.deviations.total_cmp(&a.deviations));
+            for result in results {
+                if kept.len() == count {
+                    break;
+                }
+                if !kept.iter().any(|other| alike(other, &result)) {
+                    kept.push(result);
+                }
             }
-            if !kept.iter().any(|other| alike(other, &result)) {
-                kept.push(result);
-            }
-        }
+        };
+        keep(compared.iter().flat_map(|one| &one.best_inside).collect(), count / 2);
+        keep(compared.iter().flat_map(|one| &one.best).collect(), count);
+        kept.sort_by(|a, b| b.deviations.total_cmp(&a.deviations));
         Searched { results: kept, share }
     }
 
-    /// Places of a map that may be those of the picture, as [`MapParts::has_land`]; `None` if there are none.
-    fn wanted(&self, map: usize, known: &Known<'_>) -> Option<Cow<'_, [u8]>> {
-        let has_land = self.parts(map).has_land;
-        let is_as_wide = |width_km: f64| (width_km / self.maps()[map].width_km).ln().abs();
-        if known.width_km.is_some_and(|width| is_as_wide(width) > WIDTH_REACH) {
+    /// Places of a map that lie in the areas where the picture is, as [`MapParts::has_land`]; `None` if there are no areas, or
+    /// no such places.
+    fn inside(&self, map: usize, known: &Known<'_>) -> Option<Vec<u8>> {
+        if known.within.is_empty() {
             return None;
         }
-        if known.within.is_empty() {
-            return Some(Cow::Borrowed(has_land));
-        }
+        let has_land = self.parts(map).has_land;
         // Whether some places lie in all areas; the others lie where the nearest of these do.
         let asked = (WINDOWS - 1) / ASKED + 1;
         let inside: Vec<bool> = (0..asked * asked)
@@ -258,9 +254,15 @@ impl Gallery {
             let around = |x: usize| x / ASKED..=x.div_ceil(ASKED);
             around(row).any(|row| around(column).any(|column| inside[row * asked + column]))
         };
-        let wanted: Vec<u8> =
+        let inside: Vec<u8> =
             has_land.iter().enumerate().map(|(at, land)| land & u8::from(is_near(at))).collect();
-        wanted.contains(&1).then_some(Cow::Owned(wanted))
+        inside.contains(&1).then_some(inside)
+    }
+}
+
+impl Known<'_> {
+    fn is_as_wide_as(&self, width_km: f64) -> bool {
+        self.width_km.is_none_or(|known| (known / width_km).ln().abs() <= WIDTH_REACH)
     }
 }
 
@@ -279,7 +281,7 @@ struct Scratch {
 }
 
 impl Comparison<'_> {
-    fn compare(&self, map: usize, wanted: &[u8], scratch: &mut Scratch) -> Compared {
+    fn compare(&self, map: usize, inside: Option<&[u8]>, scratch: &mut Scratch) -> Compared {
         let parts = self.gallery.parts(map);
         let steps = &self.gallery.steps;
         let Scratch { map: numbers, products, energies } = scratch;
@@ -293,9 +295,11 @@ impl Comparison<'_> {
         self.energies(numbers, LEADING, energies);
         let (mut sum, mut squares, mut count) = (0.0, 0.0, 0);
         let mut best: Vec<Match> = Vec::with_capacity(CLOSER + 1);
+        let mut best_inside: Vec<Match> = Vec::new();
         for row in 0..WINDOWS {
             for column in 0..WINDOWS {
-                if wanted[row * WINDOWS + column] == 0 {
+                let place = row * WINDOWS + column;
+                if parts.has_land[place] == 0 {
                     continue;
                 }
                 let at = row * MAP_PARTS + column;
@@ -305,18 +309,18 @@ impl Comparison<'_> {
                     sum += f64::from(likeness);
                     squares += f64::from(likeness * likeness);
                     count += 1;
-                    let last = best.last().map_or(f32::MIN, |last| last.likeness);
-                    if best.len() < CLOSER || likeness > last {
-                        keep(&mut best, Match { map, row, column, heading, likeness });
+                    let found = Match { map, row, column, heading, likeness };
+                    keep(&mut best, found);
+                    if inside.is_some_and(|inside| inside[place] > 0) {
+                        keep(&mut best_inside, found);
                     }
                 }
             }
         }
-        for found in &mut best {
+        for found in best.iter_mut().chain(&mut best_inside) {
             found.likeness = self.likeness(&parts, found);
         }
-        best.sort_by(|a, b| b.likeness.total_cmp(&a.likeness));
-        Compared { map, sum, squares, count, best }
+        Compared { map, sum, squares, count, best, best_inside }
     }
 
     /// Lengths of the windows under the parts that lie in the picture: `[ROWS, TURNED]`.
@@ -362,7 +366,11 @@ impl Comparison<'_> {
 const TURNED: usize = HEADINGS / 4;
 
 /// Puts a match into the list, unless a better one is next to it; drops a worse one that is.
+#[inline]
 fn keep(best: &mut Vec<Match>, found: Match) {
+    if best.len() == CLOSER && best.last().is_some_and(|last| last.likeness >= found.likeness) {
+        return;
+    }
     let near = |other: &Match| {
         let turn = other.heading.abs_diff(found.heading);
         let turn = turn.min(HEADINGS - turn);

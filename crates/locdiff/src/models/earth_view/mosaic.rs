@@ -1,0 +1,31 @@
+//! The mosaic of an atlas: packed in the program, and unpacked only if something is registered.
+
+use std::sync::OnceLock;
+
+use locdiff_earth::{Error, Imagery};
+
+/// A mosaic of the Earth.
+#[derive(Debug)]
+pub struct Mosaic {
+    in_program: &'static [u8],
+    unpacked: OnceLock<Imagery>,
+}
+
+impl Mosaic {
+    /// From bytes of [`Imagery::pack`].
+    pub fn unpack(bytes: &[u8]) -> Result<Mosaic, Error> {
+        Ok(Mosaic { in_program: &[], unpacked: Imagery::unpack(bytes)?.into() })
+    }
+
+    /// The same later: only bytes that can't be damaged wait so long.
+    pub(super) fn in_program(bytes: &'static [u8]) -> Mosaic {
+        Mosaic { in_program: bytes, unpacked: OnceLock::new() }
+    }
+
+    /// Its imagery.
+    pub fn imagery(&self) -> &Imagery {
+        self.unpacked.get_or_init(|| {
+            Imagery::unpack(self.in_program).expect("the files in the program are whole")
+        })
+    }
+}
