@@ -17,7 +17,7 @@ use crate::search::KnownView;
 /// As far as two places can be apart. A rejected picture counts as this far off.
 pub const FARTHEST_KM: f64 = PI * EARTH_RADIUS_KM;
 /// Results of the search that are written down.
-const SEARCHED: usize = 20;
+const SEARCHED: usize = 60;
 
 /// What was found for a view whose place is known.
 #[derive(Debug, Serialize, Deserialize)]
@@ -98,10 +98,9 @@ impl Line {
     /// What an atlas finds.
     pub fn of(view: &KnownView, atlas: &Atlas) -> Line {
         let began = Instant::now();
-        let searched = atlas.search(&view.photo, &Known::default());
+        let results = atlas.search(&view.photo, &Known::default());
         let search_s = began.elapsed().as_secs_f64();
-        let results = searched.results.clone();
-        let findings = atlas.registered(&view.photo, searched);
+        let findings = atlas.registered(&view.photo, results.clone());
         let registration_s = began.elapsed().as_secs_f64() - search_s;
         let is_right =
             |one: &SearchResult| one.middle.distance_km(view.place) < 0.3 * view.width_km;
@@ -165,7 +164,7 @@ impl Line {
             true => self.results.iter().map(of_registration).collect(),
             false => self.searched.iter().map(of_search).collect(),
         };
-        weighed(findings, odds, 1.0)
+        weighed(findings, odds)
     }
 
     pub fn answer(&self, settings: &AtlasSettings, registered: bool) -> Answer {

@@ -8,7 +8,7 @@ use super::aligned_encoder::{AlignedEncoder, AlignedEncoderConfig};
 use super::evidence::{Errors, Finding, Odds, weighed};
 use super::gallery::Gallery;
 use super::mosaic::Mosaic;
-use super::search::{Known, Query, SearchResult, Searched, VIEW};
+use super::search::{Known, Query, SearchResult, VIEW};
 use crate::photo::Photo;
 
 /// Pixels along the side of a picture that is registered: four for each of registration's own.
@@ -54,21 +54,20 @@ pub struct Atlas {
 
 impl Atlas {
     /// Places that a photograph's central square is like.
-    pub fn search(&self, photo: &Photo, known: &Known<'_>) -> Searched {
+    pub fn search(&self, photo: &Photo, known: &Known<'_>) -> Vec<SearchResult> {
         let query = Query::new(&self.encoder, &photo.square(VIEW as u32));
         self.gallery.search(&query, self.settings.results, known)
     }
 
     /// What the search alone tells of them, most probable first.
-    pub fn unregistered(&self, searched: Searched) -> Vec<Finding> {
+    pub fn unregistered(&self, results: Vec<SearchResult>) -> Vec<Finding> {
         let unregistered = |result| Finding { result, registration: None, probability: 0.0 };
-        let findings = searched.results.into_iter().map(unregistered).collect();
-        weighed(findings, &self.settings.odds, searched.share)
+        let findings = results.into_iter().map(unregistered).collect();
+        weighed(findings, &self.settings.odds)
     }
 
     /// The same places registered: a first, coarse look at all, and a closer one at the best.
-    pub fn registered(&self, photo: &Photo, searched: Searched) -> Vec<Finding> {
-        let Searched { results, share } = searched;
+    pub fn registered(&self, photo: &Photo, results: Vec<SearchResult>) -> Vec<Finding> {
         let mosaic = self.mosaic.imagery();
         let registrar = Registrar::new(&photo.square(SIDE), SIDE as usize);
         let mut coarse: Vec<(SearchResult, Coarse)> = results
@@ -95,6 +94,6 @@ impl Atlas {
                 probability: 0.0,
             })
             .collect();
-        weighed(findings, &self.settings.odds, share)
+        weighed(findings, &self.settings.odds)
     }
 }

@@ -12,11 +12,7 @@ const SAME_HEADING_DEGREES: f64 = 10.0;
 /// The likeness of the best of many wrong places, if there is no other to compare with.
 const CHANCE: f64 = 0.12;
 
-/// Of the gallery: what is known may be wrong.
-const LEAST_SHARE: f64 = 0.01;
-
-/// How much evidence counts. The first three are fitted by likelihood on views whose places are known
-/// (`experiments/earth-view`); those of a search alone are not yet.
+/// How much evidence counts: fitted by likelihood on views whose places are known (`experiments/earth-view`).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Odds {
@@ -100,9 +96,8 @@ impl Finding {
 }
 
 /// Distinct findings with their probabilities, most probable first: they sum to less than 1, the rest is "none of
-/// them". If only a share of the gallery was compared because the width was known, each of its places was that much
-/// likelier from the beginning.
-pub fn weighed(findings: Vec<Finding>, odds: &Odds, share: f64) -> Vec<Finding> {
+/// them".
+pub fn weighed(findings: Vec<Finding>, odds: &Odds) -> Vec<Finding> {
     let mut nats: Vec<(f64, Finding)> =
         findings.iter().map(|one| (one.nats(&findings, odds), one.clone())).collect();
     nats.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -114,7 +109,6 @@ pub fn weighed(findings: Vec<Finding>, odds: &Odds, share: f64) -> Vec<Finding> 
     }
     let registered = distinct.iter().any(|(_, finding)| finding.registration.is_some());
     let none = if registered { odds.none } else { odds.search_none };
-    let none = none + share.clamp(LEAST_SHARE, 1.0).ln();
     let highest = distinct.first().map_or(none, |(nats, _)| nats.max(none));
     let weight = |nats: f64| (nats - highest).exp();
     let sum = weight(none) + distinct.iter().map(|(nats, _)| weight(*nats)).sum::<f64>();
@@ -175,38 +169,28 @@ mod tests {
     #[test]
     fn only_what_stands_out_is_believed() {
         let alike = [-20.0, 0.0, 30.0].map(|latitude| finding(latitude, 20.0, 5.0, 0.6));
-        let weighed_alike = weighed(alike.to_vec(), &ODDS, 1.0);
+        let weighed_alike = weighed(alike.to_vec(), &ODDS);
         assert!(weighed_alike.iter().all(|finding| finding.probability < 0.01));
         let mut one = alike.to_vec();
         one.push(finding(50.0, 100.0, 5.0, 0.8));
-        let best = &weighed(one, &ODDS, 1.0)[0];
+        let best = &weighed(one, &ODDS)[0];
         assert!(best.middle().latitude() == 50.0 && best.probability > 0.99, "{best:?}");
     }
 
     /// Results that registration brings to one place are one, and do not take away from each other.
     #[test]
     fn the_same_place_counts_once() {
-        let once = weighed(vec![finding(10.0, 10.0, 5.0, 0.3)], &ODDS, 1.0);
+        let once = weighed(vec![finding(10.0, 10.0, 5.0, 0.3)], &ODDS);
         let again = [10.0, 10.05, 9.95].map(|latitude| finding(latitude, 10.0, 5.0, 0.3));
-        let twice = weighed(again.to_vec(), &ODDS, 1.0);
+        let twice = weighed(again.to_vec(), &ODDS);
         assert_eq!((once.len(), twice.len()), (1, 1));
         assert_eq!(once[0].probability, twice[0].probability);
-    }
-
-    /// Bayes: of a tenth of the places, each is ten times as likely against "none of them".
-    #[test]
-    fn what_is_known_counts() {
-        let probability =
-            |share: f64| weighed(vec![finding(10.0, 10.0, 5.0, 0.18)], &ODDS, share)[0].probability;
-        let odds = |share: f64| probability(share) / (1.0 - probability(share));
-        assert!((odds(0.1) / odds(1.0) - 10.0).abs() < 1e-9);
-        assert_eq!(probability(1e-9), probability(LEAST_SHARE));
     }
 
     /// A nearby place has the probability of its finding, "none of them" that of the whole Earth.
     #[test]
     fn the_density_has_the_probabilities() {
-        let findings = weighed(vec![finding(10.0, 10.0, 5.0, 0.18)], &ODDS, 1.0);
+        let findings = weighed(vec![finding(10.0, 10.0, 5.0, 0.18)], &ODDS);
         let probability = findings[0].probability;
         assert!(probability > 0.1 && probability < 0.9, "{probability}");
         let errors = Errors { registered_km: 8.0, registered_share: 0.01, search_share: 0.1 };

@@ -217,15 +217,21 @@ impl EarthLocator {
         let is_inside = |finding: &&Finding| {
             within.iter().all(|constraint| constraint.area().contains(finding.middle()))
         };
-        let best = findings.iter().find(is_inside).filter(|finding| {
+        let is_probable = |finding: &&Finding| {
             let settings = &self.atlas.settings;
             let least = match finding.registration {
                 Some(_) => settings.least_probability,
                 None => settings.least_search_probability,
             };
             finding.probability >= least
-        });
+        };
+        let best = findings.iter().find(is_inside).filter(is_probable);
         let Some(best) = best else {
+            if findings.first().is_some_and(|elsewhere| is_probable(&elsewhere)) {
+                let names: Vec<String> = within.iter().map(Constraint::to_string).collect();
+                let reason = "the place that it shows is elsewhere".to_owned();
+                return Err(NotItsKind::Outside { within: names.join(" and "), reason });
+            }
             let why = format!(
                 "no place on Earth matches it; it may show clouds, the sea, less than {narrowest} km, more than {widest} km, or something else"
             );
@@ -236,13 +242,14 @@ impl EarthLocator {
     }
 }
 
-/// To two digits: 200 and 2,100.
+/// To two digits: 93, 200 and 2,100.
 fn rounded(km: f64) -> String {
-    let hundreds = (km / 100.0).round();
-    if hundreds < 10.0 {
-        format!("{:.0}", 100.0 * hundreds)
+    let step = 10_f64.powf(km.log10().floor() - 1.0);
+    let km = (km / step).round() * step;
+    if km < 1000.0 {
+        format!("{km:.0}")
     } else {
-        format!("{:.0},{:.0}00", (hundreds / 10.0).floor(), hundreds % 10.0)
+        format!("{:.0},{:03.0}", (km / 1000.0).floor(), km % 1000.0)
     }
 }
 

@@ -29,5 +29,5 @@ pub(crate) use locator::built_in_embedder;
 pub use locator::{EarthLocator, NAME, Weights};
 pub use mosaic::Mosaic;
 pub use packed_weights::PackedWeights;
-pub use search::{Known, Query, SearchResult, Searched, VIEW};
+pub use search::{Known, Query, SearchResult, VIEW};
 pub use view_encoder::{ViewEncoder, ViewEncoderConfig};

@@ -51,15 +51,6 @@ pub struct Known<'a> {
     pub width_km: Option<f64>,
 }
 
-/// What a search found.
-#[derive(Debug, Clone)]
-pub struct Searched {
-    /// The most similar places, best first, none like another.
-    pub results: Vec<SearchResult>,
-    /// The share of the gallery that was compared: less than 1 if the width was known.
-    pub share: f64,
-}
-
 /// A picture, ready to be compared.
 pub struct Query {
     /// `[HEADINGS, PARTS, NUMBERS]`.
@@ -167,8 +158,9 @@ struct Match {
 }
 
 impl Gallery {
-    /// The most similar places: at most `count`.
-    pub fn search(&self, query: &Query, count: usize, known: &Known<'_>) -> Searched {
+    /// The most similar places, best first: at most `count`, none like another. Half of them lie where the picture is said to
+    /// be, if that is known.
+    pub fn search(&self, query: &Query, count: usize, known: &Known<'_>) -> Vec<SearchResult> {
         let Query { numbers, inside } = query;
         let comparison = Comparison {
             gallery: self,
@@ -183,9 +175,6 @@ impl Gallery {
                 comparison.compare(map, self.inside(map, known).as_deref(), scratch)
             })
             .collect();
-        let places = self.places.iter().map(|has_land| usize::from(*has_land)).sum::<usize>();
-        let looked_at = compared.iter().map(|one| one.count).sum::<usize>();
-        let share = looked_at as f64 / (HEADINGS * places).max(1) as f64;
         // Wide maps are smoother and more alike: deviations are those among maps of one width.
         let spread = |width_km: f64| {
             let of_width = compared.iter().filter(|one| self.maps()[one.map].width_km == width_km);
@@ -230,7 +219,7 @@ impl Gallery {
         keep(compared.iter().flat_map(|one| &one.best_inside).collect(), count / 2);
         keep(compared.iter().flat_map(|one| &one.best).collect(), count);
         kept.sort_by(|a, b| b.deviations.total_cmp(&a.deviations));
-        Searched { results: kept, share }
+        kept
     }
 
     /// Places of a map that lie in the areas where the picture is, as [`MapParts::has_land`]; `None` if there are no areas, or
