@@ -136,7 +136,7 @@ pub fn train(directory: &Path, steps: u64, threads: usize) -> Result<()> {
     Ok(())
 }
 
-fn open_pairs() -> Result<Pairs> {
+pub fn open_pairs() -> Result<Pairs> {
     let folders = Folders::from_environment()?;
     let mask = folders.mask()?;
     let names = ["blue-marble", "bmng", "march", "may", "july"];

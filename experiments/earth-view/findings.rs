@@ -39,7 +39,9 @@ pub struct Line {
     results: Vec<Found>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+/// Written as a row of five numbers.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(from = "[f64; 5]", into = "[f64; 5]")]
 struct Seen {
     deviations: f64,
     latitude: f64,
@@ -48,14 +50,24 @@ struct Seen {
     width_km: f64,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Found {
-    #[serde(flatten)]
-    seen: Seen,
-    likeness: f64,
+impl From<[f64; 5]> for Seen {
+    fn from([deviations, latitude, longitude, heading, width_km]: [f64; 5]) -> Seen {
+        Seen { deviations, latitude, longitude, heading, width_km }
+    }
 }
 
+impl From<Seen> for [f64; 5] {
+    fn from(seen: Seen) -> [f64; 5] {
+        [seen.deviations, seen.latitude, seen.longitude, seen.heading, seen.width_km]
+    }
+}
+
+/// And its likeness.
+#[derive(Debug, Serialize, Deserialize)]
+struct Found(Seen, f64);
+
 /// What the settings make of a line.
+#[derive(Clone)]
 pub struct Answer {
     pub set: String,
     pub width_km: f64,
@@ -100,7 +112,7 @@ impl Line {
         let began = Instant::now();
         let results = atlas.search(&view.photo, &Known::default());
         let search_s = began.elapsed().as_secs_f64();
-        let findings = atlas.registered(&view.photo, results.clone());
+        let findings = atlas.registered(&view.photo, results.clone(), &Known::default());
         let registration_s = began.elapsed().as_secs_f64() - search_s;
         let is_right =
             |one: &SearchResult| one.middle.distance_km(view.place) < 0.3 * view.width_km;
@@ -108,7 +120,7 @@ impl Line {
             let Registration { found, likeness, .. } = finding.registration.as_ref()?;
             let Guess { middle, heading_degrees, width_km } = *found;
             let seen = Seen::new(finding.result.deviations, middle, heading_degrees, width_km);
-            Some(Found { seen, likeness: shorter(*likeness, 1e4) })
+            Some(Found(seen, shorter(*likeness, 1e4)))
         };
         let seen = |one: &SearchResult| {
             let middle = (one.middle.latitude(), one.middle.longitude());
@@ -149,14 +161,15 @@ impl Line {
         let of_search =
             |seen: &Seen| Finding { result: seen.result(), registration: None, probability: 0.0 };
         let of_registration = |found: &Found| {
-            let result = found.seen.result();
-            let middle = (found.seen.latitude, found.seen.longitude);
-            let (heading_degrees, width_km) = (found.seen.heading, found.seen.width_km);
+            let Found(seen, likeness) = found;
+            let result = seen.result();
+            let middle = (seen.latitude, seen.longitude);
+            let (heading_degrees, width_km) = (seen.heading, seen.width_km);
             let registration = Registration {
                 found: Guess { middle, heading_degrees, width_km },
                 stretch: Stretch { factor: 1.0, bearing_degrees: 0.0 },
                 corners: [middle; 4],
-                likeness: found.likeness,
+                likeness: *likeness,
             };
             Finding { result, registration: Some(registration), probability: 0.0 }
         };
@@ -164,7 +177,7 @@ impl Line {
             true => self.results.iter().map(of_registration).collect(),
             false => self.searched.iter().map(of_search).collect(),
         };
-        weighed(findings, odds)
+        weighed(findings, odds, |_| 0.0)
     }
 
     pub fn answer(&self, settings: &AtlasSettings, registered: bool) -> Answer {

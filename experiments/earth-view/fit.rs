@@ -15,12 +15,14 @@ const RIGHT_SHARE: f64 = 0.08;
 const SEARCH_SHARE: f64 = 0.25;
 const TRIES: usize = 3000;
 /// Of a picture of other things: there are twice as many of them as of real views, and each is easily rejected.
-const WEIGHT_OF_OTHER: f64 = 0.15;
+const WEIGHT_OF_OTHER: f64 = 0.3;
+/// Of a rendered view: there are three times as many of them.
+const WEIGHT_OF_RENDERED: f64 = 0.5;
 /// Nobody is surer than this after a few hundred views.
 const LEAST_PROBABILITY: f64 = 1e-6;
 
 /// Writes the odds in `settings.json` anew, from findings in the folder: the tuning parts of real views and of pictures of
-/// other things.
+/// other things, and rendered views of one mosaic.
 pub fn fit(folder: &Path) -> Result<()> {
     let path = folder.join("settings.json");
     let mut settings: AtlasSettings = serde_json::from_slice(&std::fs::read(&path)?)?;
@@ -30,8 +32,11 @@ pub fn fit(folder: &Path) -> Result<()> {
     let other = Line::read(&folder.join("other.jsonl"))?.into_iter().enumerate();
     let other = other.filter(|(at, _)| part_of_other(*at) == Part::Tunes);
     let real = real.map(|(line, _)| (line, 1.0));
-    let lines: Vec<(Line, f64)> =
-        real.chain(other.map(|(_, line)| (line, WEIGHT_OF_OTHER))).collect();
+    let rendered = Line::read(&folder.join("flightgear.jsonl"))?.into_iter();
+    let lines: Vec<(Line, f64)> = real
+        .chain(other.map(|(_, line)| (line, WEIGHT_OF_OTHER)))
+        .chain(rendered.map(|line| (line, WEIGHT_OF_RENDERED)))
+        .collect();
     climb(&mut settings.odds, &lines, true, |odds, by| {
         odds.deviation = (odds.deviation + 0.2 * by[0]).max(0.0);
         odds.margin = (odds.margin + 0.15 * by[1]).max(0.0);

@@ -6,6 +6,7 @@ mod examples;
 mod findings;
 mod fit;
 mod pairs;
+mod prior;
 mod report;
 mod search;
 mod sets;
@@ -24,11 +25,13 @@ earth-view pack-aligned DIRECTORY WEIGHTS
 earth-view gallery WEIGHTS FILE FROM_KM TO_KM
 earth-view mosaic FILE ROWS QUALITY
 earth-view assemble WEIGHTS GALLERY MOSAIC SETTINGS DIRECTORY
-earth-view search built-in|MODEL [SET|other VIEWS]
+earth-view search built-in|MODEL [astronaut | SET|other VIEWS]
 earth-view examples FOLDER
 earth-view fit
 earth-view report
-earth-view embed TRAINING_VIEWS TEST_VIEWS";
+earth-view embed TRAINING_VIEWS TEST_VIEWS
+earth-view prior-views FOLDER COUNT
+earth-view prior MODEL";
 
 fn main() -> Result<()> {
     locdiff_experiments::keep_freed_memory();
@@ -57,6 +60,7 @@ fn main() -> Result<()> {
         "search" => {
             let locator = search::locator(text(1)?)?;
             let views = match text(2) {
+                Ok("astronaut") => search::astronaut_photos()?,
                 Ok("other") => search::other_pictures(number(3)? as usize)?,
                 Ok(set) => search::rendered_views(set, number(3)? as usize)?,
                 Err(_) => search::real_views()?,
@@ -67,6 +71,8 @@ fn main() -> Result<()> {
         "report" => report::report(Path::new("experiments/earth-view")),
         "examples" => examples::draw(Path::new(text(1)?)),
         "embed" => embeddings::embed(number(1)?, number(2)? as usize),
+        "prior-views" => prior::views(Path::new(text(1)?), number(2)?),
+        "prior" => prior::measure(Path::new("experiments/earth-view"), text(1)?),
         _ => bail!("{USAGE}"),
     }
 }

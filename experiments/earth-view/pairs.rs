@@ -43,6 +43,13 @@ pub struct Pairs {
     clouds: Vec<Clouds>,
 }
 
+/// A view, and how much longer its ground is than wide.
+struct Drawn {
+    pixels: Vec<u8>,
+    place: LatLon,
+    stretch: f64,
+}
+
 struct Clouds {
     side: usize,
     cover: Vec<f32>,
@@ -87,9 +94,19 @@ impl Pairs {
         std::iter::repeat_with(pair).take(count).collect()
     }
 
-    fn pair(&self, random: &mut Random, width_km: f64) -> Option<Pair> {
+    /// A view of some place in any heading, as a picture of [`VIEW`] pixels along its side.
+    pub fn picture(&self, random: &mut Random) -> (Vec<u8>, LatLon) {
+        loop {
+            let width_km = random.log_between(WIDTHS_KM[0], WIDTHS_KM[1]);
+            if let Some(Drawn { pixels, place, .. }) = self.drawn(random, width_km, 180.0) {
+                return (pixels, place);
+            }
+        }
+    }
+
+    fn drawn(&self, random: &mut Random, width_km: f64, most_turned: f64) -> Option<Drawn> {
         let place = self.place(random, width_km)?;
-        let (camera, stretch) = camera(random, place, width_km);
+        let (camera, stretch) = camera(random, place, width_km, most_turned);
         let fits = |k: &usize| self.renderer.day()[*k].texel_km() * FEWEST_TEXELS <= width_km;
         let others: Vec<usize> = (1..self.renderer.day().len()).filter(fits).collect();
         let source = if !others.is_empty() && random.chance(0.5) {
@@ -111,6 +128,11 @@ impl Pairs {
         if random.chance(0.2) {
             draw_lines(&mut pixels, random);
         }
+        Some(Drawn { pixels, place, stretch })
+    }
+
+    fn pair(&self, random: &mut Random, width_km: f64) -> Option<Pair> {
+        let Drawn { pixels, place, stretch } = self.drawn(random, width_km, HEADING_DEGREES)?;
         let mut view = local_contrast(&pixels, VIEW);
         let inside = cut_square(&mut view, random.between(0.0, 90.0));
 
@@ -143,8 +165,8 @@ impl Pairs {
     }
 }
 
-/// A camera that looks at a place with north about up, and how much longer the ground is than wide.
-fn camera(random: &mut Random, place: LatLon, width_km: f64) -> (Camera, f64) {
+/// A camera that looks at a place with north up but for so many degrees, and how much longer the ground is than wide.
+fn camera(random: &mut Random, place: LatLon, width_km: f64, most_turned: f64) -> (Camera, f64) {
     let mut altitude_km = random.between(380.0, 430.0);
     if random.chance(0.5) {
         altitude_km = random.log_between(altitude_km, 36_000.0);
@@ -153,7 +175,7 @@ fn camera(random: &mut Random, place: LatLon, width_km: f64) -> (Camera, f64) {
     let steepest = if nearly_down { 12.0 } else { STEEPEST_DEGREES };
     let incidence = random.between(0.0, steepest).to_radians();
     let heading_degrees = random.between(0.0, 360.0);
-    let roll_degrees = random.between(-HEADING_DEGREES, HEADING_DEGREES) - heading_degrees;
+    let roll_degrees = random.between(-most_turned, most_turned) - heading_degrees;
     loop {
         let distance = 1.0 + altitude_km / EARTH_RADIUS_KM;
         let camera = Camera::new(Pose {

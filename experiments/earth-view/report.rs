@@ -7,6 +7,7 @@ use anyhow::Result;
 use locdiff::models::earth_view::AtlasSettings;
 use locdiff_experiments::round;
 use locdiff_sphere::{DensityOutcome, DensityScores, UNIFORM_NLL_NATS};
+use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::findings::{Answer, Line, Part, part_of_other, parts_of_real};
@@ -20,12 +21,13 @@ pub fn report(folder: &Path) -> Result<()> {
     let settings: AtlasSettings =
         serde_json::from_slice(&std::fs::read(folder.join("settings.json"))?)?;
     let mut figures = Map::new();
+    print!("{}", std::fs::read_to_string(folder.join("head.md"))?);
     println!(
         "| views | n | rejected, % | ≤ 25 km, % | ≤ 200 km, % | median of the accepted, km | nats over uniform | truth in the 90 % region, of the accepted |\n|---|---|---|---|---|---|---|---|"
     );
     let mut footprints = Vec::new();
     let answers = |lines: &[Line], registered: bool| -> Vec<Answer> {
-        lines.iter().map(|line| line.answer(&settings, registered)).collect()
+        lines.par_iter().map(|line| line.answer(&settings, registered)).collect()
     };
     for (file, prefix) in [("real-built.jsonl", "real"), ("real.jsonl", "shipped_real")] {
         let Ok(lines) = Line::read(&folder.join(file)) else { continue };
@@ -37,8 +39,8 @@ pub fn report(folder: &Path) -> Result<()> {
         let all = answers(&lines, true);
         row(&format!("**real, tier A, reporting half** ({file})"), &all, prefix, &mut figures)?;
         let mut sets: BTreeMap<String, Vec<Answer>> = BTreeMap::new();
-        for answer in answers(&lines, true) {
-            sets.entry(answer.set.clone()).or_default().push(answer);
+        for answer in &all {
+            sets.entry(answer.set.clone()).or_default().push(answer.clone());
         }
         for (set, of_set) in sets {
             let name = format!("real, {set} ({file})");
@@ -85,6 +87,22 @@ pub fn report(folder: &Path) -> Result<()> {
         }
     }
     figures.insert("false_accept_n".to_owned(), json!(nothing.len()));
+    for (file, prefix) in
+        [("astronaut-built.jsonl", "astronaut"), ("astronaut.jsonl", "shipped_astronaut")]
+    {
+        let Ok(lines) = Line::read(&folder.join(file)) else { continue };
+        let all = answers(&lines, true);
+        let accepted = || all.iter().filter(|answer| answer.accepted.is_some());
+        let near = accepted().filter(|answer| answer.distance_km <= 200.0).count();
+        println!(
+            "\nPhotographs by astronauts, by hand, most of them narrower than the gallery ({file}): {} of {} accepted, {near} of these within 200 km.",
+            accepted().count(),
+            all.len()
+        );
+        figures.insert(format!("{prefix}_n"), json!(all.len()));
+        figures.insert(format!("{prefix}_accepted"), json!(accepted().count()));
+        figures.insert(format!("{prefix}_accepted_within_200"), json!(near));
+    }
     let accepted: Vec<&Answer> =
         footprints.iter().filter(|answer| answer.accepted.is_some()).collect();
     let wrong = accepted.iter().filter(|answer| answer.distance_km > 0.5 * answer.width_km).count();

@@ -91,6 +91,25 @@ pub fn real_views() -> Result<Vec<KnownView>> {
     Ok(all.into_iter().filter(|view| view.tier != "B").collect())
 }
 
+/// Photographs by astronauts, from `$LOCDIFF_DATA/astronaut`; their widths are not known.
+pub fn astronaut_photos() -> Result<Vec<KnownView>> {
+    let data = std::env::var("LOCDIFF_DATA").context("LOCDIFF_DATA is not set")?;
+    let folder = Path::new(&data).join("astronaut");
+    let table = std::fs::read_to_string(folder.join("photos.csv"))?;
+    let view = |line: &str| {
+        let fields: Vec<&str> = line.split(',').collect();
+        Ok(KnownView {
+            name: fields[0].to_owned(),
+            set: "astronaut".to_owned(),
+            tier: "astronaut".to_owned(),
+            photo: Photo::open(folder.join(fields[0]))?,
+            place: LatLon::new(fields[1].parse()?, fields[2].parse()?)?,
+            width_km: 0.0,
+        })
+    };
+    table.lines().skip(1).map(view).collect()
+}
+
 /// Rendered views of a test set.
 pub fn rendered_views(set: &str, count: usize) -> Result<Vec<KnownView>> {
     let set = SETS.iter().find(|one| one.name == set).context("no such set")?;

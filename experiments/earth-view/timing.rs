@@ -10,7 +10,7 @@ use locdiff_experiments::round;
 use serde_json::{Map, Value, json};
 
 const SIDE: u32 = 1024;
-const REPEATS: usize = 5;
+const REPEATS: usize = 3;
 /// Built by `run`.
 const PROGRAM: &str = "target/release/locdiff";
 
@@ -36,7 +36,7 @@ pub fn measure(figures: &mut Map<String, Value>) -> Result<()> {
 }
 
 /// Pictures after the first.
-const MORE: usize = 4;
+const MORE: usize = 2;
 
 /// Median seconds of wall and of processor.
 fn median_of(arguments: &[&str]) -> Result<(f64, f64)> {

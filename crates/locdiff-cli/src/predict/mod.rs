@@ -14,9 +14,10 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use locdiff::Constraint;
-use locdiff::geography::InvalidConstraint;
+use locdiff::geography::{InvalidConstraint, place_name};
 use locdiff::locate::{AnswerOptions, ImageFacts, NoAnswer};
 use locdiff::photo::PhotoError;
+use locdiff_sphere::LatLon;
 use rayon::prelude::*;
 
 use crate::asking::{InferenceArguments, OpeningArguments};
@@ -100,6 +101,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     if let Some(Err(error)) = plot.map(|plot| drawing::check_destination(plot, &pictures)) {
         return Ok(refused(&error.to_string(), NONSENSE));
     }
+    // The first name takes a third of a second: meanwhile the model is opened and asked.
+    std::thread::spawn(|| LatLon::new(0.0, 0.0).map(place_name));
     let models = match Models::open(&arguments) {
         Ok(models) => models,
         Err(error) => return Ok(refused(&error.to_string(), error.code())),

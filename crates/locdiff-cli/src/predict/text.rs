@@ -46,6 +46,10 @@ pub(super) fn print(answer: &Answered<'_>, map: bool) -> anyhow::Result<()> {
     if record.candidates.len() > 1 {
         writeln!(out)?;
         for (rank, candidate) in record.candidates.iter().enumerate() {
+            if candidate.radius_km > ANYWHERE_KM {
+                writeln!(out, "      {:>6}  anywhere else on Earth", percent(candidate.mass))?;
+                continue;
+            }
             let place = format!("{:.3},{:.3}", candidate.place.latitude, candidate.place.longitude);
             let radius = format!("±{} km", rounded(candidate.radius_km));
             let before = format!(
@@ -96,6 +100,9 @@ pub(super) fn print(answer: &Answered<'_>, map: bool) -> anyhow::Result<()> {
     writeln!(out, "{FAINT:#}")?;
     Ok(())
 }
+
+/// A candidate that is spread so far is no place: a quarter of the way around the Earth.
+const ANYWHERE_KM: f64 = 9_000.0;
 
 /// How large the ground of the picture is, and how it is turned.
 fn footprint_line(footprint: &Footprint) -> String {

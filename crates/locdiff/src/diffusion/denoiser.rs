@@ -41,8 +41,8 @@ pub struct DenoiserConfig {
     /// Rank of the head; by default it is a full matrix.
     #[serde(default)]
     pub head_rank: Option<usize>,
-    /// Share of activations dropped in training.
-    #[serde(default = "default_dropout")]
+    /// Share of activations dropped in training; 0.3 in the paper.
+    #[serde(default)]
     pub dropout: f64,
     /// ω, the frequency of the sines.
     #[serde(default = "default_frequency")]
@@ -55,15 +55,12 @@ fn default_time_size() -> usize {
 fn default_depth() -> usize {
     2
 }
-fn default_dropout() -> f64 {
-    0.3
-}
 fn default_frequency() -> f64 {
     5.0
 }
 
 impl DenoiserConfig {
-    /// The paper's network for a degree and a condition of some length.
+    /// The paper's network for a degree and a condition of some length, without its dropout.
     pub fn new(max_degree: usize, condition_size: usize) -> DenoiserConfig {
         DenoiserConfig {
             max_degree,
@@ -72,7 +69,7 @@ impl DenoiserConfig {
             bottleneck: None,
             depth: default_depth(),
             head_rank: None,
-            dropout: default_dropout(),
+            dropout: 0.0,
             frequency: default_frequency(),
         }
     }

@@ -73,7 +73,7 @@ impl Default for Quadrature {
 
 impl Quadrature {
     /// Rings of the coarsest grid; 0 without one.
-    fn rings(self, max_degree: usize) -> usize {
+    pub(super) fn rings(self, max_degree: usize) -> usize {
         match self {
             Quadrature::Transform(0) => default_rings(max_degree),
             Quadrature::Transform(rings) => rings.max(max_degree + 1),

@@ -137,8 +137,8 @@ impl Diffusion {
     ) -> Result<Diffusion, InvalidSchedule> {
         let max_degree = config.denoiser.max_degree;
         let schedule = Schedule::new(config.schedule, max_degree)?;
-        // Moments to degree L of a density that this grid resolves.
-        let rings = 4 * (max_degree + 1);
+        // As fine as what training resolves at the sharpest level: on a coarser one means are pulled to its nodes.
+        let rings = Quadrature::default().rings(max_degree);
         let grid = if is_cpu(device) {
             MomentGrid::Cpu(Box::new(CpuGrid::new(rings, max_degree)))
         } else {

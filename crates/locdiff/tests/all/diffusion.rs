@@ -3,11 +3,12 @@
 use std::f64::consts::PI;
 
 use burn::module::{Module, ModuleMapper, Param};
+use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Tensor, TensorData};
 use locdiff::diffusion::{
     Denoiser, DenoiserConfig, Diffusion, DiffusionConfig, Loss, Meaning, Method, Objective,
     Quadrature, SampleOptions, ScheduleConfig, ScheduleKind, SphereGrid, coefficients_of,
-    encodings,
+    encoding_width_km, encodings,
 };
 use locdiff_sphere::{
     Basis, Coefficients, Decoder, Density, Grid, Integrator, LatLon, Transform, uniform_place,
@@ -398,4 +399,37 @@ fn samplers_visit_trained_noise_levels_only() {
             }
         }
     }
+}
+
+/// Samples follow the mean of Y under the network's density. As sharp as the sharpest level that is trained at L = 47 (40 km
+/// wide), that mean lies at the density's peak wherever the nodes of the grid are. Over 4 (L + 1) rings, as earlier, it does not.
+#[test]
+fn means_are_not_pulled_to_the_nodes_of_their_grid() {
+    let device = Device::flex();
+    let max_degree = 47;
+    let denoiser = DenoiserConfig {
+        bottleneck: Some(4),
+        head_rank: Some(1),
+        ..DenoiserConfig::new(max_degree, 2)
+    };
+    let config = DiffusionConfig { denoiser, ..config(Objective::Likelihood, max_degree, 200) };
+    let diffusion = silent(config, &device);
+    // Nodes of 6 (L + 1) rings are 1.75 of its standard deviations apart.
+    let width = PI / 288.0 / 1.75;
+    let sharpest = (encoding_width_km(max_degree) / 6371.0088 / width).powi(2);
+    let basis = Basis::new(max_degree);
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let places: Vec<LatLon> = (0..24).map(|_| uniform_place(&mut rng)).collect();
+    let sharp = encodings(&basis, &places, &device) * sharpest;
+    let farthest_km = |means: &Tensor<2>| {
+        let decoded = Decoder::new(max_degree).modes_of_batch(&numbers(means), 1);
+        let distances =
+            decoded.iter().zip(&places).map(|(peaks, place)| peaks[0].place.distance_km(*place));
+        distances.fold(0.0, f64::max)
+    };
+    let off_km = farthest_km(&diffusion.mean_encoding(sharp.clone()));
+    let coarse = SphereGrid::new(Grid::new(192, 384), max_degree, &device);
+    let density = softmax(coarse.synthesize(sharp) + coarse.log_areas(), 1);
+    let coarse_km = farthest_km(&coarse.analyze(density));
+    assert!(off_km < 1.0 && coarse_km > 5.0 * off_km, "{off_km} and {coarse_km} km");
 }

@@ -60,14 +60,19 @@ impl Atlas {
     }
 
     /// What the search alone tells of them, most probable first.
-    pub fn unregistered(&self, results: Vec<SearchResult>) -> Vec<Finding> {
+    pub fn unregistered(&self, results: Vec<SearchResult>, known: &Known<'_>) -> Vec<Finding> {
         let unregistered = |result| Finding { result, registration: None, probability: 0.0 };
         let findings = results.into_iter().map(unregistered).collect();
-        weighed(findings, &self.settings.odds)
+        weighed(findings, &self.settings.odds, known.nats(self.gallery.widths_km()))
     }
 
     /// The same places registered: a first, coarse look at all, and a closer one at the best.
-    pub fn registered(&self, photo: &Photo, results: Vec<SearchResult>) -> Vec<Finding> {
+    pub fn registered(
+        &self,
+        photo: &Photo,
+        results: Vec<SearchResult>,
+        known: &Known<'_>,
+    ) -> Vec<Finding> {
         let mosaic = self.mosaic.imagery();
         let registrar = Registrar::new(&photo.square(SIDE), SIDE as usize);
         let mut coarse: Vec<(SearchResult, Coarse)> = results
@@ -94,6 +99,6 @@ impl Atlas {
                 probability: 0.0,
             })
             .collect();
-        weighed(findings, &self.settings.odds)
+        weighed(findings, &self.settings.odds, known.nats(self.gallery.widths_km()))
     }
 }

@@ -11,6 +11,11 @@ const SAME_MIDDLE: f64 = 0.1;
 const SAME_HEADING_DEGREES: f64 = 10.0;
 /// The likeness of the best of many wrong places, if there is no other to compare with.
 const CHANCE: f64 = 0.12;
+/// Of what is less probable than this, only the sum counts.
+const LEAST_PROBABILITY: f64 = 1e-3;
+/// Wide views have fewer places to be: as many as fit on the Earth, each likelier by the square of the width. Nats are
+/// those of a width of so many km.
+const USUAL_WIDTH_KM: f64 = 600.0;
 
 /// How much evidence counts: fitted by likelihood on views whose places are known (`experiments/earth-view`).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -85,21 +90,23 @@ impl Finding {
     }
 
     fn nats(&self, all: &[Finding], odds: &Odds) -> f64 {
+        let by_width = 2.0 * (self.width_km() / USUAL_WIDTH_KM).ln();
         let Some(Registration { likeness, .. }) = &self.registration else {
-            return odds.search_deviation * self.result.deviations;
+            return odds.search_deviation * self.result.deviations + by_width;
         };
         let others = all.iter().filter(|other| self.is_apart_from(other));
         let likenesses = others.filter_map(|other| Some(other.registration.as_ref()?.likeness));
         let margin = likeness - likenesses.fold(CHANCE, f64::max);
-        odds.deviation * self.result.deviations + odds.margin * 100.0 * margin
+        odds.deviation * self.result.deviations + odds.margin * 100.0 * margin + by_width
     }
 }
 
 /// Distinct findings with their probabilities, most probable first: they sum to less than 1, the rest is "none of
-/// them".
-pub fn weighed(findings: Vec<Finding>, odds: &Odds) -> Vec<Finding> {
+/// them". `known` tells by how many nats a place is likelier than others before the picture is looked at.
+pub fn weighed(findings: Vec<Finding>, odds: &Odds, known: impl Fn(LatLon) -> f64) -> Vec<Finding> {
+    let nats = |one: &Finding| one.nats(&findings, odds) + known(one.middle());
     let mut nats: Vec<(f64, Finding)> =
-        findings.iter().map(|one| (one.nats(&findings, odds), one.clone())).collect();
+        findings.iter().map(|one| (nats(one), one.clone())).collect();
     nats.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut distinct: Vec<(f64, Finding)> = Vec::new();
     for (nats, finding) in nats {
@@ -120,7 +127,7 @@ pub fn weighed(findings: Vec<Finding>, odds: &Odds) -> Vec<Finding> {
 pub fn density(findings: &[Finding], errors: &Errors) -> Density {
     let mut parts: Vec<(f64, Density)> = Vec::new();
     let mut rest = 1.0;
-    for finding in findings.iter().filter(|finding| finding.probability > 1e-6) {
+    for finding in findings.iter().filter(|finding| finding.probability > LEAST_PROBABILITY) {
         let width_km = finding.width_km();
         let error_km = match finding.registration {
             Some(_) => errors.registered_km.max(errors.registered_share * width_km),
@@ -169,20 +176,32 @@ mod tests {
     #[test]
     fn only_what_stands_out_is_believed() {
         let alike = [-20.0, 0.0, 30.0].map(|latitude| finding(latitude, 20.0, 5.0, 0.6));
-        let weighed_alike = weighed(alike.to_vec(), &ODDS);
+        let weighed_alike = weighed(alike.to_vec(), &ODDS, |_| 0.0);
         assert!(weighed_alike.iter().all(|finding| finding.probability < 0.01));
         let mut one = alike.to_vec();
         one.push(finding(50.0, 100.0, 5.0, 0.8));
-        let best = &weighed(one, &ODDS)[0];
+        let best = &weighed(one, &ODDS, |_| 0.0)[0];
         assert!(best.middle().latitude() == 50.0 && best.probability > 0.99, "{best:?}");
+    }
+
+    /// Twice as wide, a view has a quarter of the places to be: each is four times as likely against "none of them".
+    #[test]
+    fn wide_views_have_fewer_places() {
+        let odds = |width_km: f64| {
+            let mut one = finding(10.0, 10.0, 5.0, 0.18);
+            one.registration.as_mut().unwrap().found.width_km = width_km;
+            let probability = weighed(vec![one], &ODDS, |_| 0.0)[0].probability;
+            probability / (1.0 - probability)
+        };
+        assert!((odds(600.0) / odds(300.0) - 4.0).abs() < 1e-9);
     }
 
     /// Results that registration brings to one place are one, and do not take away from each other.
     #[test]
     fn the_same_place_counts_once() {
-        let once = weighed(vec![finding(10.0, 10.0, 5.0, 0.3)], &ODDS);
+        let once = weighed(vec![finding(10.0, 10.0, 5.0, 0.3)], &ODDS, |_| 0.0);
         let again = [10.0, 10.05, 9.95].map(|latitude| finding(latitude, 10.0, 5.0, 0.3));
-        let twice = weighed(again.to_vec(), &ODDS);
+        let twice = weighed(again.to_vec(), &ODDS, |_| 0.0);
         assert_eq!((once.len(), twice.len()), (1, 1));
         assert_eq!(once[0].probability, twice[0].probability);
     }
@@ -190,7 +209,7 @@ mod tests {
     /// A nearby place has the probability of its finding, "none of them" that of the whole Earth.
     #[test]
     fn the_density_has_the_probabilities() {
-        let findings = weighed(vec![finding(10.0, 10.0, 5.0, 0.18)], &ODDS);
+        let findings = weighed(vec![finding(10.0, 10.0, 6.4, 0.18)], &ODDS, |_| 0.0);
         let probability = findings[0].probability;
         assert!(probability > 0.1 && probability < 0.9, "{probability}");
         let errors = Errors { registered_km: 8.0, registered_share: 0.01, search_share: 0.1 };

@@ -165,6 +165,12 @@ impl Gallery {
         }
     }
 
+    /// The narrowest and the widest of its maps' widths.
+    pub fn widths_km(&self) -> [f64; 2] {
+        let widths = || self.maps().iter().map(|map| map.width_km);
+        [widths().fold(f64::INFINITY, f64::min), widths().fold(0.0, f64::max)]
+    }
+
     /// Its maps, from narrow to wide.
     pub fn maps(&self) -> &[GalleryMap] {
         &self.maps

@@ -49,8 +49,6 @@ pub struct EarthLocator {
     /// The descriptors of the built-in test picture when the weights were written.
     reference: Vec<f32>,
     identity: ModelIdentity,
-    /// The narrowest and the widest views of its gallery.
-    widths_km: [f64; 2],
 }
 
 impl std::fmt::Debug for EarthLocator {
@@ -111,24 +109,19 @@ impl EarthLocator {
     ) -> Result<EarthLocator, InvalidWeights> {
         let Weights { encoder, settings, reference } = Weights::from_bytes(files.weights, device)?;
         let gallery = Gallery::from_bytes(files.gallery)?;
-        let widths = gallery.maps().iter().map(|map| map.width_km);
-        let (narrowest, widest) = widths
-            .fold((f64::MAX, 0.0_f64), |(low, high), width| (low.min(width), high.max(width)));
+        let [narrowest, widest] = gallery.widths_km().map(rounded);
         let all = [files.weights, files.gallery, files.mosaic].map(sha256).concat();
         let identity = ModelIdentity {
             name: NAME.to_owned(),
             version: sha256(all.as_bytes())[..16].to_owned(),
             description: format!(
-                "search and registration for views of the Earth from above, about {} to {} km wide",
-                rounded(narrowest),
-                rounded(widest),
+                "search and registration for views of the Earth from above, about {narrowest} to {widest} km wide",
             ),
             calibrated: settings.calibrated,
             prior: Some("some of the picture is land".to_owned()),
         };
         let atlas = Atlas { encoder, gallery, mosaic, settings };
-        let widths_km = [narrowest, widest];
-        Ok(EarthLocator { atlas, reference, identity, widths_km })
+        Ok(EarthLocator { atlas, reference, identity })
     }
 
     /// Writes a directory with a gallery and a mosaic of other imagery, for views of these widths, and the encoder and
@@ -197,22 +190,25 @@ impl EarthLocator {
         if deviation(&photo.square(VIEW as u32)) < LEAST_CONTRAST {
             return Err(NotItsKind::Other("it is all of one color".to_owned()));
         }
-        let [narrowest, widest] = self.widths_km.map(rounded);
-        let range = self.widths_km[0] / WIDTH_MARGIN..=self.widths_km[1] * WIDTH_MARGIN;
+        let widths_km = self.atlas.gallery.widths_km();
+        let [narrowest, widest] = widths_km.map(rounded);
+        let range = widths_km[0] / WIDTH_MARGIN..=widths_km[1] * WIDTH_MARGIN;
         if let Some(width) = inference.width_km.filter(|width| !range.contains(width)) {
             let mut why = format!(
                 "it is {width:.0} km wide, and the gallery has views of about {narrowest} to {widest} km"
             );
-            if width < self.widths_km[0] {
+            if width < widths_km[0] {
                 why.push_str(": `locdiff earth build` makes one of narrower views");
             }
             return Err(NotItsKind::Other(why));
         }
-        let searched = self.atlas.search(photo, &Known { within, width_km: inference.width_km });
+        let known = Known { within, width_km: inference.width_km };
+        let search = || self.atlas.search(photo, &known);
         let findings = if inference.registration {
-            self.atlas.registered(photo, searched)
+            let searched = self.atlas.mosaic.while_unpacking(search);
+            self.atlas.registered(photo, searched, &known)
         } else {
-            self.atlas.unregistered(searched)
+            self.atlas.unregistered(search(), &known)
         };
         let is_inside = |finding: &&Finding| {
             within.iter().all(|constraint| constraint.area().contains(finding.middle()))

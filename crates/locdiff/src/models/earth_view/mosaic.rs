@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use locdiff_earth::{Error, Imagery};
+use rayon::ThreadPoolBuilder;
 
 /// A mosaic of the Earth.
 #[derive(Debug)]
@@ -25,7 +26,24 @@ impl Mosaic {
     /// Its imagery.
     pub fn imagery(&self) -> &Imagery {
         self.unpacked.get_or_init(|| {
-            Imagery::unpack(self.in_program).expect("the files in the program are whole")
+            // By threads of its own: a thread of the pool that waited here for others could begin with another picture,
+            // and wait for itself.
+            let unpack =
+                || Imagery::unpack(self.in_program).expect("the files in the program are whole");
+            let pool = ThreadPoolBuilder::new().build().expect("threads");
+            std::thread::scope(|scope| scope.spawn(|| pool.install(unpack)).join())
+                .expect("no panic")
+        })
+    }
+
+    /// Does some work while the mosaic is unpacked beside it.
+    pub(super) fn while_unpacking<R>(&self, work: impl FnOnce() -> R) -> R {
+        if self.unpacked.get().is_some() {
+            return work();
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| self.imagery());
+            work()
         })
     }
 }

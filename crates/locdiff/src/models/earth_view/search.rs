@@ -1,13 +1,13 @@
 //! A picture compared with all maps of a gallery: in 24 headings, at every place of each.
 
-use locdiff_sphere::LatLon;
+use locdiff_sphere::{EARTH_RADIUS_KM, LatLon};
 use rayon::prelude::*;
 
 use super::aligned_encoder::{AlignedEncoder, NUMBERS, PART};
 use super::gallery::{Gallery, LEADING, MAP_PARTS, MapParts, VIEW_PARTS, WINDOWS};
 use super::local_contrast::local_contrast;
 use crate::geography::Constraint;
-use crate::tensors::fused::{Matrix, multiply, numbers_of};
+use crate::tensors::fused::{Matrix, multiply, numbers_of, vectorised};
 
 /// Pixels along the side of a picture as it is compared.
 pub const VIEW: usize = VIEW_PARTS * PART;
@@ -22,6 +22,9 @@ const ROWS: usize = (WINDOWS - 1) * MAP_PARTS + WINDOWS;
 const LEAST_ENERGY: f32 = 1e-3;
 /// A known width may be wrong by so much (in logarithms): a step of the gallery and a half.
 const WIDTH_REACH: f64 = 0.4;
+/// The smaller an area, the likelier each place in it, up to a factor: people may be wrong.
+const MOST_BY_AREA: f64 = 100.0;
+const EARTH_KM2: f64 = 4.0 * std::f64::consts::PI * EARTH_RADIUS_KM * EARTH_RADIUS_KM;
 /// Of so many places of a map, in each direction, one is asked whether it lies in an area.
 const ASKED: usize = 4;
 /// Windows of a map that are compared with all numbers.
@@ -250,6 +253,21 @@ impl Gallery {
 }
 
 impl Known<'_> {
+    /// By how many nats a place is likelier for what is known, in a gallery of these widths: it is one of fewer.
+    pub(super) fn nats(&self, widths_km: [f64; 2]) -> impl Fn(LatLon) -> f64 {
+        let widths = (widths_km[1] / widths_km[0]).ln();
+        let by_width = self.width_km.map_or(0.0, |_| (widths / (2.0 * WIDTH_REACH)).ln().max(0.0));
+        let smallest =
+            self.within.iter().map(|constraint| constraint.area().area_km2()).reduce(f64::min);
+        let by_area = smallest.map_or(0.0, |area_km2| {
+            (EARTH_KM2 / area_km2.max(1.0)).min(MOST_BY_AREA).ln().max(0.0)
+        });
+        move |place| {
+            let is_inside = self.within.iter().all(|constraint| constraint.area().contains(place));
+            by_width + if is_inside { by_area } else { 0.0 }
+        }
+    }
+
     fn is_as_wide_as(&self, width_km: f64) -> bool {
         self.width_km.is_none_or(|known| (known / width_km).ln().abs() <= WIDTH_REACH)
     }
@@ -282,27 +300,24 @@ impl Comparison<'_> {
         }
         self.leading.products(numbers, products);
         self.energies(numbers, LEADING, energies);
+        vectorised!(turn_into_likenesses(products, energies));
         let (mut sum, mut squares, mut count) = (0.0, 0.0, 0);
         let mut best: Vec<Match> = Vec::with_capacity(CLOSER + 1);
         let mut best_inside: Vec<Match> = Vec::new();
-        for row in 0..WINDOWS {
-            for column in 0..WINDOWS {
-                let place = row * WINDOWS + column;
-                if parts.has_land[place] == 0 {
+        for place in (0..WINDOWS * WINDOWS).filter(|place| parts.has_land[*place] > 0) {
+            let (row, column) = (place / WINDOWS, place % WINDOWS);
+            let likenesses = &products.as_chunks::<HEADINGS>().0[row * MAP_PARTS + column];
+            let of_place = vectorised!(Summary::of(likenesses));
+            sum += f64::from(of_place.sum);
+            squares += f64::from(of_place.squares);
+            count += HEADINGS;
+            let is_inside = inside.is_some_and(|inside| inside[place] > 0);
+            for (list, is_looked_at) in [(&mut best, true), (&mut best_inside, is_inside)] {
+                if !is_looked_at || of_place.highest <= least_of(list) {
                     continue;
                 }
-                let at = row * MAP_PARTS + column;
-                for heading in 0..HEADINGS {
-                    let energy = energies[at * TURNED + heading % TURNED];
-                    let likeness = products[at * HEADINGS + heading] / energy;
-                    sum += f64::from(likeness);
-                    squares += f64::from(likeness * likeness);
-                    count += 1;
-                    let found = Match { map, row, column, heading, likeness };
-                    keep(&mut best, found);
-                    if inside.is_some_and(|inside| inside[place] > 0) {
-                        keep(&mut best_inside, found);
-                    }
+                for (heading, likeness) in likenesses.iter().enumerate() {
+                    keep(list, Match { map, row, column, heading, likeness: *likeness });
                 }
             }
         }
@@ -312,22 +327,20 @@ impl Comparison<'_> {
         Compared { map, sum, squares, count, best, best_inside }
     }
 
-    /// Lengths of the windows under the parts that lie in the picture: `[ROWS, TURNED]`.
+    /// Lengths of the windows under the parts that lie in the picture: `[TURNED, ROWS]`.
     fn energies(&self, map: &[f32], count: usize, output: &mut Vec<f32>) {
         let squares: Vec<f32> =
             map.chunks_exact(count).map(|part| part.iter().map(|x| x * x).sum()).collect();
         output.clear();
-        output.resize(ROWS * TURNED, LEAST_ENERGY);
-        for (turned, inside) in self.inside.chunks_exact(PARTS).take(TURNED).enumerate() {
-            for (part, inside) in inside.iter().enumerate() {
-                if *inside > 0.0 {
-                    let first = part / VIEW_PARTS * MAP_PARTS + part % VIEW_PARTS;
-                    let sums = output.iter_mut().skip(turned).step_by(TURNED);
-                    sums.zip(&squares[first..]).for_each(|(sum, square)| *sum += square);
-                }
+        output.resize(TURNED * ROWS, LEAST_ENERGY);
+        for (sums, inside) in output.chunks_exact_mut(ROWS).zip(self.inside.chunks_exact(PARTS)) {
+            for part in (0..PARTS).filter(|part| inside[*part] > 0.0) {
+                let first = part / VIEW_PARTS * MAP_PARTS + part % VIEW_PARTS;
+                let squares = &squares[first..][..ROWS];
+                vectorised!(sums.iter_mut().zip(squares).for_each(|(sum, square)| *sum += square));
             }
         }
-        output.iter_mut().for_each(|sum| *sum = sum.sqrt());
+        vectorised!(output.iter_mut().for_each(|sum| *sum = sum.sqrt()));
     }
 
     /// With all numbers.
@@ -354,10 +367,55 @@ impl Comparison<'_> {
 /// Headings whose pictures cover different parts: after a quarter turn they are the same again.
 const TURNED: usize = HEADINGS / 4;
 
+/// Divides the products of each window `[ROWS, HEADINGS]` by its lengths `[TURNED, ROWS]`.
+#[inline(always)]
+fn turn_into_likenesses(products: &mut [f32], lengths: &[f32]) {
+    for (at, products) in products.as_chunks_mut::<HEADINGS>().0.iter_mut().enumerate() {
+        let lengths: [f32; TURNED] = std::array::from_fn(|turned| lengths[turned * ROWS + at]);
+        for quarter in products.as_chunks_mut::<TURNED>().0 {
+            for (product, length) in quarter.iter_mut().zip(&lengths) {
+                *product /= length;
+            }
+        }
+    }
+}
+
+/// Likenesses of a place in all headings.
+struct Summary {
+    sum: f32,
+    squares: f32,
+    highest: f32,
+}
+
+impl Summary {
+    #[inline(always)]
+    fn of(likenesses: &[f32; HEADINGS]) -> Summary {
+        const LANES: usize = 8;
+        let (mut sums, mut squares, mut highest) = ([0.0; LANES], [0.0; LANES], [f32::MIN; LANES]);
+        for eight in likenesses.as_chunks::<LANES>().0 {
+            for (lane, likeness) in eight.iter().enumerate() {
+                sums[lane] += likeness;
+                squares[lane] += likeness * likeness;
+                highest[lane] = if *likeness > highest[lane] { *likeness } else { highest[lane] };
+            }
+        }
+        Summary {
+            sum: sums.iter().sum(),
+            squares: squares.iter().sum(),
+            highest: highest.into_iter().fold(f32::MIN, f32::max),
+        }
+    }
+}
+
+/// What a match must exceed to be put into a list.
+fn least_of(best: &[Match]) -> f32 {
+    if best.len() < CLOSER { f32::MIN } else { best[CLOSER - 1].likeness }
+}
+
 /// Puts a match into the list, unless a better one is next to it; drops a worse one that is.
 #[inline]
 fn keep(best: &mut Vec<Match>, found: Match) {
-    if best.len() == CLOSER && best.last().is_some_and(|last| last.likeness >= found.likeness) {
+    if found.likeness <= least_of(best) {
         return;
     }
     let near = |other: &Match| {
@@ -402,4 +460,36 @@ fn turned(contrast: &[f32], heading_degrees: f64) -> (Vec<f32>, Vec<f32>) {
     }
     let inside = counts.iter().map(|count| f32::from(u8::from(2 * count > PART * PART)));
     (output, inside.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bayes: a place is as many times likelier as there are fewer of them.
+    #[test]
+    fn what_is_known_makes_places_likelier() {
+        let widths_km = [200.0, 2000.0];
+        let place = LatLon::new(31.0, 87.0).unwrap();
+        let elsewhere = LatLon::new(-20.0, 30.0).unwrap();
+        let known = Known::default();
+        let nothing = known.nats(widths_km);
+        assert_eq!((nothing(place), nothing(elsewhere)), (0.0, 0.0));
+        // A box of a quarter of a half of the Earth.
+        let eighth = [Constraint::from_words("0,45,90,135").unwrap()];
+        let known = Known { within: &eighth, width_km: None };
+        let known = known.nats(widths_km);
+        assert!((known(place) - 8.0_f64.ln()).abs() < 1e-3, "{}", known(place));
+        assert_eq!(known(elsewhere), 0.0);
+        // Nobody knows it better than a hundredth of the Earth.
+        let small = [Constraint::from_words("31,87,30km").unwrap()];
+        let known = Known { within: &small, width_km: None };
+        let known = known.nats(widths_km);
+        assert!((known(place) - 100.0_f64.ln()).abs() < 1e-9);
+        // The logarithm of a width is known within 0.4, instead of within that of the gallery.
+        let known = Known { within: &[], width_km: Some(300.0) };
+        let known = known.nats(widths_km);
+        assert!((known(place) - (10.0_f64.ln() / 0.8).ln()).abs() < 1e-9);
+        assert_eq!(known(place), known(elsewhere));
+    }
 }

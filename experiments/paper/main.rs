@@ -1,0 +1,90 @@
+//! The paper's tables with the shipped training, sampler and decoder, on a simulation: see `rows.toml` and `run`.
+
+mod report;
+mod retrieval;
+mod rows;
+mod runs;
+mod task;
+
+use anyhow::{Result, bail};
+use mimalloc::MiMalloc;
+use rows::Rows;
+use task::Task;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+const USAGE: &str = "paper work [MINUTES]    trains and answers what is missing, one after another; several may work at once
+paper config ROW        the whole configuration of a row
+paper report            tables and figures of the committed answers; docs/paper.md must have the same
+paper docs              the same, and docs/paper.md gets them";
+
+fn main() -> Result<()> {
+    locdiff_experiments::keep_freed_memory();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let rows = Rows::read()?;
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["work"] => runs::work(&rows, &Task::build()?, f64::INFINITY),
+        ["work", minutes] => runs::work(&rows, &Task::build()?, minutes.parse()?),
+        ["config", name] => {
+            let config = rows.find(name)?.config(1)?;
+            println!("{}", toml::to_string(&config)?);
+            Ok(())
+        }
+        ["report"] => report::Report::new(&rows)?.print(false),
+        ["docs"] => report::Report::new(&rows)?.print(true),
+        _ => bail!("{USAGE}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use locdiff_train::TrainingConfig;
+    use serde_json::Value;
+
+    use super::*;
+
+    /// The fields of one JSON that differ from those of another, as paths.
+    fn differences(a: &Value, b: &Value, path: &str, found: &mut Vec<String>) {
+        match (a, b) {
+            (Value::Object(a), Value::Object(b)) => {
+                let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+                for name in names {
+                    let of = |map: &serde_json::Map<String, Value>| {
+                        map.get(name).cloned().unwrap_or(Value::Null)
+                    };
+                    differences(&of(a), &of(b), &format!("{path}.{name}"), found);
+                }
+            }
+            _ if a != b => found.push(path.trim_start_matches('.').to_owned()),
+            _ => {}
+        }
+    }
+
+    /// What is called "as published" is `configs/paper-l23.toml`, but for a listed few.
+    #[test]
+    fn as_published_is_as_published() {
+        std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).unwrap();
+        let published = TrainingConfig::read("configs/paper-l23.toml".as_ref()).unwrap();
+        let published = serde_json::to_value(published).unwrap();
+        let rows = Rows::read().unwrap();
+        let mut count = 0;
+        for row in rows.iter().filter(|row| row.title.starts_with("as published")) {
+            let config = serde_json::to_value(row.config(1).unwrap()).unwrap();
+            let mut found = Vec::new();
+            differences(&published, &config, "", &mut found);
+            found.retain(|path| {
+                !["run.steps", "run.seed", "validation.share", "validation.every_steps"]
+                    .contains(&path.as_str())
+            });
+            let degree = if row.title.contains("L = 23") || row.title.contains("steps") {
+                vec![]
+            } else {
+                vec!["network.max_degree".to_owned()]
+            };
+            assert_eq!(found, degree, "{}", row.name);
+            count += 1;
+        }
+        assert!(count >= 5, "{count}");
+    }
+}

@@ -1,0 +1,273 @@
+//! Trains the rows and writes their answers down. What is there with the same key is not made again.
+
+use std::cell::Cell;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use burn::module::Module;
+use burn::tensor::Device;
+use locdiff::diffusion::{Diffusion, Method, SampleOptions};
+use locdiff_experiments::baselines::{Calibration, FitOptions, Method as Baseline, Rule};
+use locdiff_experiments::{cpu_seconds, flat, places_of, read_npy, round, write_npy};
+use locdiff_sphere::{Decoder, LatLon, coefficient_count, mean_place};
+use locdiff_train::{Event, Outcome, RunOptions, Start, train};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::retrieval::Gallery;
+use crate::rows::{How, Row, Rows, SEEDS};
+use crate::task::{DATA, EVERY, KEPT, Task};
+
+/// Samples of each image.
+const SAMPLES: u64 = 16;
+const TOGETHER: usize = 250;
+/// Of the flow, which has no configuration: what `experiments/baselines` chose.
+const FLOW_RATE: f64 = 4.5e-3;
+/// Held-out places of MP16 by which the flow's kernel and rule are chosen.
+const TUNING: usize = 500;
+
+/// What is committed of a row and a seed.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Run {
+    pub row: String,
+    pub seed: u64,
+    pub key: String,
+    pub steps: u64,
+    pub batch: usize,
+    pub parameters: usize,
+    /// Of the processor.
+    pub training_s: f64,
+    pub last_loss: Option<f64>,
+    /// As it was run.
+    pub config: Value,
+}
+
+impl Run {
+    pub fn folder() -> PathBuf {
+        PathBuf::from("experiments/paper/answers")
+    }
+
+    pub fn path(row: &str, seed: u64, how: How) -> PathBuf {
+        Run::folder().join(format!("{row}{}-{seed}.npy", how.suffix()))
+    }
+
+    fn record(row: &str, seed: u64) -> PathBuf {
+        Run::folder().join(format!("{row}-{seed}.json"))
+    }
+
+    /// What is there of a row, if it was made by what the row says now.
+    pub fn read(row: &Row, seed: u64) -> Result<Option<Run>> {
+        let path = Run::record(&row.name, seed);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let run: Run = serde_json::from_slice(&fs::read(path)?)?;
+        Ok((run.key == row.key(seed, DATA)?).then_some(run))
+    }
+}
+
+/// Goes through all rows, seed by seed, until the minutes are over.
+pub fn work(rows: &Rows, task: &Task, minutes: f64) -> Result<()> {
+    let began = Instant::now();
+    fs::create_dir_all(Run::folder())?;
+    let truths = Run::folder().join("truths.npy");
+    write_npy(&truths, &[task.test.places.len(), 2], &flat(&task.test.places))?;
+    let gallery = Gallery::new(task);
+    let everywhere = Run::folder().join("retrieval.npy");
+    if !everywhere.exists() {
+        write_places(&everywhere, &gallery.best(&task.test.conditions, None))?;
+    }
+    for row in rows.iter() {
+        for seed in 1..=SEEDS {
+            if Run::read(row, seed)?.is_some() {
+                continue;
+            }
+            if began.elapsed().as_secs_f64() > 60.0 * minutes {
+                return Ok(());
+            }
+            let Some(_mine) = Claim::on(&row.name, seed)? else { continue };
+            let run = match row.flow_steps {
+                Some(steps) => flow(row, steps, seed, task)?,
+                None => diffusion(row, seed, task, &gallery)?,
+            };
+            fs::write(Run::record(&row.name, seed), serde_json::to_string(&run)? + "\n")?;
+            eprintln!(
+                "{}, seed {seed}: {:.0} s, loss {:?}",
+                row.name, run.training_s, run.last_loss
+            );
+        }
+    }
+    Ok(())
+}
+
+/// A row that this process works on: others leave it alone until the process ends.
+struct Claim(PathBuf);
+
+impl Claim {
+    fn on(row: &str, seed: u64) -> Result<Option<Claim>> {
+        let path = Path::new(KEPT).join(format!("{row}-{seed}.claim"));
+        if let Ok(owner) = fs::read_to_string(&path) {
+            if Path::new("/proc").join(owner.trim()).exists() {
+                return Ok(None);
+            }
+            fs::remove_file(&path)?;
+        }
+        let Ok(mut file) = File::create_new(&path) else { return Ok(None) };
+        write!(file, "{}", std::process::id())?;
+        Ok(Some(Claim(path)))
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn write_places(path: &Path, places: &[LatLon]) -> Result<()> {
+    write_npy(path, &[places.len(), 2], &flat(places))
+}
+
+/// Trains with the product's own loop, which goes on where it was stopped, and answers.
+fn diffusion(row: &Row, seed: u64, task: &Task, gallery: &Gallery<'_>) -> Result<Run> {
+    let config = row.config(seed)?;
+    let key = row.key(seed, DATA)?;
+    let directory = Path::new(KEPT).join("runs").join(&key);
+    let seconds = directory.join("seconds");
+    let mut last_loss = None;
+    if !directory.join("model/config.json").exists() {
+        let options = RunOptions {
+            directory: directory.clone(),
+            start: Start::Resume,
+            at_most: None,
+            device: Device::flex(),
+        };
+        let before = fs::read_to_string(&seconds).ok().and_then(|text| text.parse::<f64>().ok());
+        let began = cpu_seconds();
+        let outcome = train(&config, &task.train, &options, &|| false, &mut |event| {
+            if let Event::Step(report) = event {
+                last_loss = Some(round(report.loss));
+            }
+        })?;
+        fs::write(&seconds, (before.unwrap_or(0.0) + cpu_seconds() - began).to_string())?;
+        ensure!(matches!(outcome, Outcome::Finished(_)), "the training was stopped");
+    }
+    let model = Diffusion::open(&directory.join("model"), &Device::flex())?;
+    let mut modes: Option<Vec<LatLon>> = None;
+    let mut one_pass = || -> Vec<LatLon> {
+        modes
+            .get_or_insert_with(|| sampled(&model, &task.test.conditions, Method::OnePass, 0))
+            .clone()
+    };
+    for how in &row.answers {
+        let few = every(&task.test.conditions, task.simulation.width);
+        let places = match how {
+            How::OnePass => one_pass(),
+            How::HybridOnePass => {
+                let around: Vec<Vec<LatLon>> =
+                    one_pass().into_iter().map(|place| vec![place]).collect();
+                gallery.best(&task.test.conditions, Some(&around))
+            }
+            How::Sampled => {
+                let draws = draws(&model, &few, &directory)?;
+                draws.iter().map(|draws| mean_place(draws).unwrap_or(draws[0])).collect()
+            }
+            How::HybridSampled => gallery.best(&few, Some(&draws(&model, &few, &directory)?)),
+        };
+        write_places(&Run::path(&row.name, seed, *how), &places)?;
+    }
+    Ok(Run {
+        row: row.name.clone(),
+        seed,
+        key,
+        steps: config.run.steps,
+        batch: config.run.batch,
+        parameters: model.denoiser().num_params(),
+        training_s: round(fs::read_to_string(&seconds)?.parse()?),
+        last_loss,
+        config: serde_json::to_value(&config)?,
+    })
+}
+
+/// Rows of every sixth place.
+fn every(conditions: &[f32], width: usize) -> Vec<f32> {
+    conditions.chunks_exact(width).step_by(EVERY).flatten().copied().collect()
+}
+
+/// The modes of what a sampler gives for each image, decoded continuously.
+fn sampled(model: &Diffusion, conditions: &[f32], method: Method, seed: u64) -> Vec<LatLon> {
+    let degree = model.config().denoiser.max_degree;
+    let width = model.config().denoiser.condition_size;
+    let decoder = Decoder::new(degree);
+    let mut places = Vec::new();
+    for part in conditions.chunks(TOGETHER * width) {
+        let condition = model.condition(part.to_vec());
+        let options = SampleOptions { method, seed, ..SampleOptions::default() };
+        let output = model.sample(Some(condition), part.len() / width, options, |_| ());
+        let output: Vec<f32> = output.into_data().try_to_vec().expect("f32");
+        let rows = output.par_chunks(coefficient_count(degree));
+        places.par_extend(rows.map(|row| decoder.modes_of_batch(row, 1)[0][0].place));
+    }
+    places
+}
+
+/// The modes of all samples, image by image. Each draw is kept: together they take long.
+fn draws(model: &Diffusion, conditions: &[f32], directory: &Path) -> Result<Vec<Vec<LatLon>>> {
+    let mut all = Vec::new();
+    for seed in 0..SAMPLES {
+        let path = directory.join(format!("draw-{seed}.npy"));
+        if !path.exists() {
+            let unfinished = directory.join("draw.unfinished");
+            write_places(&unfinished, &sampled(model, conditions, Method::Ddpm, seed))?;
+            fs::rename(&unfinished, &path)?;
+        }
+        all.push(places_of(&read_npy(&path)?)?);
+    }
+    let images = all.first().context("no draws")?.len();
+    Ok((0..images).map(|image| all.iter().map(|draw| draw[image]).collect()).collect())
+}
+
+thread_local! {
+    static CALLS: Cell<f64> = const { Cell::new(0.0) };
+}
+
+/// A clock that counts how often it is asked: training asks once before and once in each step, so a budget of "seconds"
+/// becomes one of steps.
+fn step_clock() -> f64 {
+    CALLS.with(|calls| calls.replace(calls.get() + 1.0))
+}
+
+/// Riemannian flow matching, by the loop of all baselines.
+fn flow(row: &Row, steps: usize, seed: u64, task: &Task) -> Result<Run> {
+    let width = task.simulation.width;
+    let began = cpu_seconds();
+    // The last question ends the training.
+    let options =
+        FitOptions { seconds: steps as f64 + 1.0, rate: FLOW_RATE, seed, clock: step_clock };
+    let train = &task.simulation.train;
+    let fitted = Baseline::RiemannianFlow.fit(&train.conditions, &train.places, &options);
+    let training_s = round(cpu_seconds() - began);
+    let held_out = &task.simulation.test;
+    let tuned = fitted.model.answers(&held_out.conditions[..TUNING * width], 1);
+    let shape = Calibration::fit(&tuned, &held_out.places[..TUNING]).shape;
+    let rule = Rule::fit(&tuned, &held_out.places[..TUNING], shape);
+    let few = every(&task.test.conditions, width);
+    let answers = fitted.model.answers(&few, 2);
+    let places: Vec<LatLon> = answers.iter().map(|answer| answer.place(rule, shape)).collect();
+    write_places(&Run::path(&row.name, seed, How::OnePass), &places)?;
+    Ok(Run {
+        row: row.name.clone(),
+        seed,
+        key: row.key(seed, DATA)?,
+        steps: fitted.steps as u64,
+        batch: 256,
+        parameters: 0,
+        training_s,
+        last_loss: None,
+        config: Value::Null,
+    })
+}
