@@ -9,10 +9,10 @@ fn main() {
     let web =
         Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo says where")).join("../../web");
     let dist = web.join("dist");
-    println!("cargo::rerun-if-changed={}", dist.display());
-    if !dist.is_dir() && web.is_dir() {
-        // So that a page that is built later is noticed.
-        println!("cargo::rerun-if-changed={}", web.display());
+    // A page that is built later changes the folder above. A path that is not there would make every build a new one.
+    let watched = if dist.is_dir() { &dist } else { &web };
+    if watched.is_dir() {
+        println!("cargo::rerun-if-changed={}", watched.display());
     }
     let mut files = Vec::new();
     if dist.join("index.html").is_file() {

@@ -72,7 +72,10 @@ pub struct Answer {
     pub set: String,
     pub width_km: f64,
     pub distance_km: f64,
-    pub accepted: Option<DensityOutcome>,
+    /// The log-density of the truth, if there is an answer.
+    pub accepted: Option<f64>,
+    /// If it was surveyed, which takes a quarter of a second.
+    pub outcome: Option<DensityOutcome>,
 }
 
 impl Seen {
@@ -180,7 +183,7 @@ impl Line {
         weighed(findings, odds, |_| 0.0)
     }
 
-    pub fn answer(&self, settings: &AtlasSettings, registered: bool) -> Answer {
+    pub fn answer(&self, settings: &AtlasSettings, registered: bool, surveyed: bool) -> Answer {
         let findings = self.findings(&settings.odds, registered);
         let least = match registered {
             true => settings.least_probability,
@@ -188,11 +191,13 @@ impl Line {
         };
         let best = findings.first().filter(|best| best.probability >= least);
         let truth = self.place();
+        let density = best.map(|_| density(&findings, &settings.errors));
         Answer {
             set: self.set.clone(),
             width_km: self.width_km,
             distance_km: best.map_or(FARTHEST_KM, |best| best.middle().distance_km(truth)),
-            accepted: best.map(|_| density(&findings, &settings.errors).survey().outcome(truth)),
+            accepted: density.as_ref().map(|density| density.log_density(truth)),
+            outcome: density.filter(|_| surveyed).map(|density| density.survey().outcome(truth)),
         }
     }
 }

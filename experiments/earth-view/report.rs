@@ -26,8 +26,8 @@ pub fn report(folder: &Path) -> Result<()> {
         "| views | n | rejected, % | ≤ 25 km, % | ≤ 200 km, % | median of the accepted, km | nats over uniform | truth in the 90 % region, of the accepted |\n|---|---|---|---|---|---|---|---|"
     );
     let mut footprints = Vec::new();
-    let answers = |lines: &[Line], registered: bool| -> Vec<Answer> {
-        lines.par_iter().map(|line| line.answer(&settings, registered)).collect()
+    let answers = |lines: &[Line], registered: bool, surveyed: bool| -> Vec<Answer> {
+        lines.par_iter().map(|line| line.answer(&settings, registered, surveyed)).collect()
     };
     for (file, prefix) in [("real-built.jsonl", "real"), ("real.jsonl", "shipped_real")] {
         let Ok(lines) = Line::read(&folder.join(file)) else { continue };
@@ -36,7 +36,7 @@ pub fn report(folder: &Path) -> Result<()> {
             (part == Part::Reports && line.tier == "A").then_some(line)
         };
         let lines: Vec<Line> = lines.into_iter().zip(parts).filter_map(reports).collect();
-        let all = answers(&lines, true);
+        let all = answers(&lines, true, true);
         row(&format!("**real, tier A, reporting half** ({file})"), &all, prefix, &mut figures)?;
         let mut sets: BTreeMap<String, Vec<Answer>> = BTreeMap::new();
         for answer in &all {
@@ -47,7 +47,7 @@ pub fn report(folder: &Path) -> Result<()> {
             row(&name, &of_set, &format!("{prefix}_{set}"), &mut figures)?;
         }
         let name = format!("real, search alone ({file})");
-        row(&name, &answers(&lines, false), &format!("{prefix}_search"), &mut figures)?;
+        row(&name, &answers(&lines, false, false), &format!("{prefix}_search"), &mut figures)?;
         footprints.extend(all);
     }
     for set in ["astropi2020", "goes19"] {
@@ -61,10 +61,10 @@ pub fn report(folder: &Path) -> Result<()> {
         ("flightgear.jsonl", "flightgear"),
     ] {
         let Ok(lines) = Line::read(&folder.join(file)) else { continue };
-        let all = answers(&lines, true);
+        let all = answers(&lines, true, prefix == "unseen");
         row(&format!("*rendered*, {file}"), &all, prefix, &mut figures)?;
         let name = format!("*rendered*, search alone ({file})");
-        row(&name, &answers(&lines, false), &format!("{prefix}_search"), &mut figures)?;
+        row(&name, &answers(&lines, false, false), &format!("{prefix}_search"), &mut figures)?;
         footprints.extend(all);
     }
     let real = Line::read(&folder.join("real.jsonl"))?;
@@ -78,7 +78,7 @@ pub fn report(folder: &Path) -> Result<()> {
     for (registered, name) in [(true, "false_accept"), (false, "search_false_accept")] {
         let accepted: Vec<&Line> = nothing
             .iter()
-            .filter(|line| line.answer(&settings, registered).accepted.is_some())
+            .filter(|line| line.answer(&settings, registered, false).accepted.is_some())
             .collect();
         figures.insert(name.to_owned(), share(accepted.len(), nothing.len()));
         if registered {
@@ -91,7 +91,7 @@ pub fn report(folder: &Path) -> Result<()> {
         [("astronaut-built.jsonl", "astronaut"), ("astronaut.jsonl", "shipped_astronaut")]
     {
         let Ok(lines) = Line::read(&folder.join(file)) else { continue };
-        let all = answers(&lines, true);
+        let all = answers(&lines, true, false);
         let accepted = || all.iter().filter(|answer| answer.accepted.is_some());
         let near = accepted().filter(|answer| answer.distance_km <= 200.0).count();
         println!(
@@ -142,10 +142,15 @@ fn row(
     let within =
         |km: f64| share(answers.iter().filter(|answer| answer.distance_km <= km).count(), n);
     let outcomes: Vec<DensityOutcome> =
-        answers.iter().filter_map(|answer| answer.accepted).collect();
+        answers.iter().filter_map(|answer| answer.outcome).collect();
     // A rejected view has a uniform density, and gains nothing.
-    let gained: f64 = outcomes.iter().map(|outcome| UNIFORM_NLL_NATS - outcome.nll_nats).sum();
-    let accepted = answers.iter().filter(|answer| answer.accepted.is_some());
+    let accepted: Vec<&Answer> =
+        answers.iter().filter(|answer| answer.accepted.is_some()).collect();
+    let gained: f64 = accepted
+        .iter()
+        .filter_map(|answer| answer.accepted)
+        .map(|log| log + UNIFORM_NLL_NATS)
+        .sum();
     let (coverage, low, high) = if outcomes.is_empty() {
         (Value::Null, Value::Null, Value::Null)
     } else {
@@ -157,7 +162,7 @@ fn row(
         figures.insert(format!("{prefix}_{name}"), value);
     };
     set("n", json!(n));
-    set("rejected", share(n - outcomes.len(), n));
+    set("rejected", share(n - accepted.len(), n));
     set("within_25", within(25.0));
     set("within_200", within(200.0));
     set(
@@ -168,15 +173,19 @@ fn row(
     set("coverage_90", coverage.clone());
     set("coverage_low", low.clone());
     set("coverage_high", high.clone());
-    let of_accepted = median(accepted.map(|answer| answer.distance_km).collect());
+    let of_accepted = median(accepted.iter().map(|answer| answer.distance_km).collect());
     println!(
-        "| {name} | {n} | {} | {} | {} | {} | {:.1} | {coverage} ({low}–{high}) of {} |",
-        share(n - outcomes.len(), n),
+        "| {name} | {n} | {} | {} | {} | {} | {:.1} | {} |",
+        share(n - accepted.len(), n),
         within(25.0),
         within(200.0),
         of_accepted.map_or("–".to_owned(), |km| format!("{km:.1}")),
         gained / n as f64,
-        outcomes.len(),
+        if outcomes.is_empty() {
+            format!("– of {}", accepted.len())
+        } else {
+            format!("{coverage} ({low}–{high}) of {}", outcomes.len())
+        },
     );
     Ok(())
 }

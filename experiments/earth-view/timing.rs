@@ -14,7 +14,7 @@ const REPEATS: usize = 3;
 /// Built by `run`.
 const PROGRAM: &str = "target/release/locdiff";
 
-/// Adds the medians of some runs of the program: of the whole, and of what the model does once it is open.
+/// Adds the medians of some runs of the program.
 pub fn measure(figures: &mut Map<String, Value>) -> Result<()> {
     let folder = Path::new("target/experiments/earth");
     std::fs::create_dir_all(folder)?;
@@ -25,18 +25,11 @@ pub fn measure(figures: &mut Map<String, Value>) -> Result<()> {
     let picture = picture.to_str().context("a name")?;
     for (name, options) in [("predict", vec![]), ("predict_search", vec!["--no-registration"])] {
         let (one, cpu) = median_of(&[&["predict", picture, "--json"], &options[..]].concat())?;
-        // Each further picture costs the difference.
-        let many = [&["predict"], &[picture; 1 + MORE][..], &["--json"], &options[..]].concat();
-        let further = (median_of(&many)?.0 - one) / MORE as f64;
         figures.insert(format!("{name}_s"), json!(round(one)));
         figures.insert(format!("{name}_cpu_s"), json!(round(cpu)));
-        figures.insert(format!("{name}_further_s"), json!(round(further)));
     }
     Ok(())
 }
-
-/// Pictures after the first.
-const MORE: usize = 2;
 
 /// Median seconds of wall and of processor.
 fn median_of(arguments: &[&str]) -> Result<(f64, f64)> {
