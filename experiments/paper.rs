@@ -5,6 +5,7 @@
 //! as in the paper's ablations, whose images aren't ours to have: an "image" is GeoCLIP's embedding of
 //! the place plus noise (see `simulation.rs`). It says how variants compare, nothing about photographs.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -101,6 +102,16 @@ impl Task {
         let far = |place: &LatLon| index.nearest(*place).is_none_or(|found| found.1 > NEW_KM);
         self.test.places.iter().map(|place| if far(place) { '1' } else { '0' }).collect()
     }
+}
+
+thread_local! {
+    static CALLS: Cell<f64> = const { Cell::new(0.0) };
+}
+
+/// A clock that counts how often it is asked: training asks once before and once in each step, so a budget of `steps + 1`
+/// "seconds" is one of steps.
+pub fn step_clock() -> f64 {
+    CALLS.with(|calls| calls.replace(calls.get() + 1.0))
 }
 
 /// The coordinates of Im2GPS3k, from the folder that `LOCDIFF_DATA` names.
@@ -249,7 +260,7 @@ impl Variant {
 }
 
 /// FNV-1a: the name of a folder, the same in every run.
-fn digest(text: &str) -> u64 {
+pub fn digest(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use locdiff_experiments::paper::{shares, table_head};
 use locdiff_experiments::{places_of, read_npy, round};
 use locdiff_map::{Chart, Panels, Series};
-use locdiff_sphere::{ACCURACY_RADII_KM, LatLon, PointScores};
+use locdiff_sphere::{ACCURACY_RADII_KM, LatLon};
 use serde_json::{Value, json};
 
 use crate::rows::{How, Rows, SEEDS};
@@ -58,13 +59,6 @@ impl Scored {
     }
 }
 
-fn head(before: &str) -> String {
-    let radii: Vec<String> = ACCURACY_RADII_KM.iter().map(|km| format!("≤ {km} km, %")).collect();
-    let head = format!("| {before} | {} |", radii.join(" | "));
-    let rule = "|---".repeat(head.matches('|').count() - 1);
-    format!("{head}\n{rule}|\n")
-}
-
 impl Report<'_> {
     pub fn new(rows: &Rows) -> Result<Report<'_>> {
         let truths = places_of(&read_npy(&Run::folder().join("truths.npy"))?)?;
@@ -76,8 +70,7 @@ impl Report<'_> {
         // Some answer every sixth place.
         let every = if places.len() == self.truths.len() { 1 } else { EVERY };
         let truths: Vec<LatLon> = self.truths.iter().step_by(every).copied().collect();
-        let scores = PointScores::of(places, &truths)?;
-        Ok(ACCURACY_RADII_KM.map(|radius| 100.0 * scores.accuracy(radius).value()))
+        shares(places, &truths)
     }
 
     /// All seeds of a row that there are, if there is one.
@@ -94,7 +87,7 @@ impl Report<'_> {
         Ok((!runs.is_empty()).then_some(Scored { runs, shares, n }))
     }
 
-    /// A line of a table; `None` in the place of what was not run.
+    /// A line of a table, also for what was not run.
     fn line(&mut self, name: &str, how: How) -> Result<String> {
         let title = &self.rows.find(name)?.title;
         let Some(scored) = self.scored(name, how)? else {
@@ -117,7 +110,7 @@ impl Report<'_> {
     /// The blocks of `docs/paper.md`, by name.
     fn blocks(&mut self) -> Result<Vec<(&'static str, String)>> {
         let columns = "row | n | seeds | steps × batch (share of the paper's steps)";
-        let mut table_1 = head(columns);
+        let mut table_1 = table_head(columns, "") + "\n";
         let retrieval = places_of(&read_npy(&Run::folder().join("retrieval.npy"))?)?;
         let cells = self.score(&retrieval)?.map(|share| format!("{share:.1}")).join(" | ");
         let n = retrieval.len();
@@ -137,17 +130,17 @@ impl Report<'_> {
         table_1 += &format!(
             "| *the paper, photographs, LocDiff-H, L = 23 (quoted)* | | | 750,000 × 512 | {LOCDIFF_H} |\n"
         );
-        let mut table_9 = head(columns);
+        let mut table_9 = table_head(columns, "") + "\n";
         for name in ["reverse-kl", "likelihood", "cosine", "l1", "l2"] {
             table_9 += &self.line(&format!("loss-{name}"), How::OnePass)?;
         }
-        let mut figure_5a = head(columns);
+        let mut figure_5a = table_head(columns, "") + "\n";
         for which in ["published", "ours"] {
             for degree in [15, 23, 31] {
                 figure_5a += &self.line(&format!("{which}-l{degree}"), How::OnePass)?;
             }
         }
-        let mut section_5_3 = head(columns);
+        let mut section_5_3 = table_head(columns, "") + "\n";
         for name in [
             "seen-published-150",
             "seen-published-500",
@@ -207,7 +200,13 @@ impl Report<'_> {
         Ok(())
     }
 
+    /// Accuracy by degree, once all degrees are there.
     fn draw(&self) -> Result<()> {
+        for name in ["published-l15", "published-l31", "ours-l15", "ours-l31"] {
+            if self.scored(name, How::OnePass)?.is_none() {
+                return Ok(());
+            }
+        }
         let mut sheet = Panels::new().columns(2);
         for (title, which) in [("as published", "published"), ("ours", "ours")] {
             let mut chart = Chart::new("degree L", "test places, %")

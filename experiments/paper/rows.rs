@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use locdiff_experiments::paper::digest;
 use locdiff_train::TrainingConfig;
 use serde::Deserialize;
 use serde_json::json;
@@ -115,9 +116,6 @@ impl Row {
             None => serde_json::to_value(self.config(seed)?)?,
         };
         let text = json!([config, data, ARITHMETIC]).to_string();
-        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        Ok(format!("{hash:016x}"))
+        Ok(format!("{:016x}", digest(&text)))
     }
 }

@@ -1,6 +1,5 @@
 //! Trains the rows and writes their answers down. What is there with the same key is not made again.
 
-use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,6 +10,7 @@ use burn::module::Module;
 use burn::tensor::Device;
 use locdiff::diffusion::{Diffusion, Method, SampleOptions};
 use locdiff_experiments::baselines::{Calibration, FitOptions, Method as Baseline, Rule};
+use locdiff_experiments::paper::{KEPT, step_clock};
 use locdiff_experiments::{cpu_seconds, flat, places_of, read_npy, round, write_npy};
 use locdiff_sphere::{Decoder, LatLon, coefficient_count, mean_place};
 use locdiff_train::{Event, Outcome, RunOptions, Start, train};
@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::retrieval::Gallery;
 use crate::rows::{How, Row, Rows, SEEDS};
-use crate::task::{DATA, EVERY, KEPT, Task};
+use crate::task::{DATA, EVERY, Task};
 
 /// Samples of each image.
 const SAMPLES: u64 = 16;
@@ -229,16 +229,6 @@ fn draws(model: &Diffusion, conditions: &[f32], directory: &Path) -> Result<Vec<
     }
     let images = all.first().context("no draws")?.len();
     Ok((0..images).map(|image| all.iter().map(|draw| draw[image]).collect()).collect())
-}
-
-thread_local! {
-    static CALLS: Cell<f64> = const { Cell::new(0.0) };
-}
-
-/// A clock that counts how often it is asked: training asks once before and once in each step, so a budget of "seconds"
-/// becomes one of steps.
-fn step_clock() -> f64 {
-    CALLS.with(|calls| calls.replace(calls.get() + 1.0))
 }
 
 /// Riemannian flow matching, by the loop of all baselines.

@@ -1,19 +1,15 @@
 //! The simulation as data sets of the product: MP16's places with several made-up images each to learn from, Im2GPS3k's
 //! with one to be asked about.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use burn::tensor::Device;
 use locdiff::encoders::EncoderRecord;
+use locdiff_experiments::paper::{KEPT, WHEEL, im2gps3k};
 use locdiff_experiments::simulation::{Simulation, Split};
-use locdiff_sphere::LatLon;
 use locdiff_train::{Dataset, Layout, Numbers, OnBadShard, ShardWriter};
 
-/// Where everything is kept that is not committed.
-pub const KEPT: &str = "target/experiments/paper";
-/// By `run`.
-const WHEEL: &str = "target/experiments/geoclip-1.3.0-py3-none-any.whl";
 /// So many that few are seen twice in the longest training.
 const IMAGES_PER_PLACE: usize = 4;
 const IMAGE_SEED: u64 = 6;
@@ -55,18 +51,4 @@ impl Task {
         let test = simulation.images_of(&im2gps3k()?, IMAGE_SEED);
         Ok(Task { simulation, test, train })
     }
-}
-
-/// The coordinates of Im2GPS3k, from the folder that `LOCDIFF_DATA` names.
-fn im2gps3k() -> Result<Vec<LatLon>> {
-    let data = std::env::var("LOCDIFF_DATA").context("LOCDIFF_DATA names no folder")?;
-    let path = PathBuf::from(data).join("benchmarks/im2gps3k.csv");
-    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let place = |line: &str| -> Result<LatLon> {
-        let mut fields = line.rsplitn(3, ',');
-        let longitude = fields.next().context("no longitude")?.trim().parse()?;
-        let latitude = fields.next().context("no latitude")?.trim().parse()?;
-        Ok(LatLon::new(latitude, longitude)?)
-    };
-    text.lines().skip(1).map(place).collect()
 }

@@ -6,13 +6,13 @@
 //! training of its own that ends with a falling rate, so short trainings aren't cut off. `--quick`
 //! scores the committed answers.
 
-use std::cell::Cell;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use locdiff_experiments::baselines::{Calibration, FitOptions, Method, Rule};
 use locdiff_experiments::paper::{
-    Answers, IMAGES_PER_PLACE, Task, cells, commit, config, shares, table_head, whole_numbers,
+    Answers, IMAGES_PER_PLACE, Task, cells, commit, config, shares, step_clock, table_head,
+    whole_numbers,
 };
 use locdiff_experiments::{round, thread_seconds};
 use locdiff_map::{Chart, Panels, Series};
@@ -27,16 +27,6 @@ const METHODS: [(&str, Method); 3] = [
     ("published", Method::Published),
     ("riemannian flow", Method::RiemannianFlow),
 ];
-
-thread_local! {
-    static CALLS: Cell<f64> = const { Cell::new(0.0) };
-}
-
-/// A clock that counts how often it is asked: training asks once before and once in each step, so a
-/// budget of "seconds" becomes one of steps.
-fn step_clock() -> f64 {
-    CALLS.with(|calls| calls.replace(calls.get() + 1.0))
-}
 
 fn main() -> Result<()> {
     locdiff_experiments::keep_freed_memory();
