@@ -1,12 +1,11 @@
 //! What several experiments need.
 
-#[path = "baselines/methods/mod.rs"]
+#[path = "earth-view/baselines/methods/mod.rs"]
 pub mod baselines;
 pub mod draws;
 pub mod earth_sources;
 pub mod paper;
 pub mod simulation;
-pub mod training;
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -90,15 +89,6 @@ pub fn flat(places: &[LatLon]) -> Vec<f32> {
 pub fn places_of(numbers: &[f32]) -> Result<Vec<LatLon>> {
     let place = |row: &[f32]| Ok(LatLon::new(f64::from(row[0]), f64::from(row[1]))?);
     numbers.chunks_exact(2).map(place).collect()
-}
-
-/// Places that are kept in a file, made if it isn't there.
-pub fn kept_places(path: &Path, make: impl FnOnce() -> Vec<LatLon>) -> Result<Vec<LatLon>> {
-    if !path.exists() {
-        let places = make();
-        write_npy(path, &[places.len(), 2], &flat(&places))?;
-    }
-    places_of(&read_npy(path)?)
 }
 
 /// Writes numbers as a NumPy array.

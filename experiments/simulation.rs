@@ -6,15 +6,14 @@
 //! training places' clean embeddings is right within 200 km for half of the test places.
 //! It says how objectives and samplers compare, nothing about photographs.
 
-use std::f64::consts::PI;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use burn::tensor::{Device, Tensor, TensorData};
 use locdiff::models::geoclip::{GeoClip, LocationEncoder};
 use locdiff_sphere::LatLon;
+use rand::SeedableRng;
 use rand::seq::SliceRandom;
-use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
@@ -24,7 +23,7 @@ const SEED: u64 = 5;
 /// Seeds of further images of the training places count from here.
 const MORE_IMAGES_SEED: u64 = 100;
 /// Test places.
-pub const TEST_COUNT: usize = 2000;
+const TEST_COUNT: usize = 2000;
 /// Training places lie at least this far from every test place.
 const APART_KM: f64 = 1.0;
 /// Share of test places that the nearest neighbour must find within 200 km.
@@ -241,16 +240,4 @@ fn far_from(others: &[LatLon], mut places: Vec<LatLon>) -> Vec<LatLon> {
             .all(|other| other.distance_km(*place) >= APART_KM)
     });
     places
-}
-
-/// A learning rate that rises for the first twentieth of the time and falls to zero as a
-/// cosine: every budget ends with a finished model.
-pub fn learning_rate(highest: f64, share_of_time: f64) -> f64 {
-    let share = share_of_time.clamp(0.0, 1.0);
-    highest * (share / 0.05).min(1.0) * 0.5 * (1.0 + (PI * share).cos())
-}
-
-/// A random batch of row numbers.
-pub fn batch(count: usize, size: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
-    (0..size).map(|_| rng.random_range(0..count)).collect()
 }

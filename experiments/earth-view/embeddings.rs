@@ -1,5 +1,5 @@
 //! Embeddings of views by the frozen encoder, for what is trained or searched on them: retrieval, the
-//! denoiser, and the methods of `experiments/baselines`.
+//! denoiser, and the methods of `experiments/earth-view/baselines`.
 //!
 //! A row is latitude, longitude, width of the view in km, and the embedding as it comes out of the
 //! network (mean 0, variance 1), of the picture as it is: in one direction.

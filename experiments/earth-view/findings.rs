@@ -69,6 +69,7 @@ struct Found(Seen, f64);
 /// What the settings make of a line.
 #[derive(Clone)]
 pub struct Answer {
+    pub name: String,
     pub set: String,
     pub width_km: f64,
     pub distance_km: f64,
@@ -193,6 +194,7 @@ impl Line {
         let truth = self.place();
         let density = best.map(|_| density(&findings, &settings.errors));
         Answer {
+            name: self.name.clone(),
             set: self.set.clone(),
             width_km: self.width_km,
             distance_km: best.map_or(FARTHEST_KM, |best| best.middle().distance_km(truth)),

@@ -1,4 +1,4 @@
-"""The table of `experiments/end-to-end/run`, and its last line."""
+"""The table of `experiments/run end-to-end`, and its last line."""
 
 import json
 import pathlib

@@ -1,22 +1,26 @@
 //! The paper's tables with the shipped training, sampler and decoder, on a simulation: see `rows.toml` and `run`.
 
+mod lists;
+mod objectives;
+mod plots;
 mod report;
 mod retrieval;
 mod rows;
 mod runs;
-mod task;
 
 use anyhow::{Result, bail};
+use locdiff_experiments::paper::Task;
 use mimalloc::MiMalloc;
 use rows::Rows;
-use task::Task;
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 const USAGE: &str = "paper work [MINUTES]    trains and answers what is missing, one after another; several may work at once
 paper config ROW        the whole configuration of a row
+paper model ROW         where its trained model is (seed 1)
 paper report            tables and figures of the committed answers; docs/paper.md must have the same
+paper objectives        objectives compared by accuracy and likelihood
 paper docs              the same, and docs/paper.md gets them";
 
 fn main() -> Result<()> {
@@ -31,6 +35,11 @@ fn main() -> Result<()> {
             println!("{}", toml::to_string(&config)?);
             Ok(())
         }
+        ["model", name] => {
+            println!("{}", runs::directory(&rows.find(name)?.key(1)?).join("model").display());
+            Ok(())
+        }
+        ["objectives"] => objectives::report(&rows),
         ["report"] => report::Report::new(&rows)?.print(false),
         ["docs"] => report::Report::new(&rows)?.print(true),
         _ => bail!("{USAGE}"),

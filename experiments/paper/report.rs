@@ -3,22 +3,73 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use locdiff_experiments::paper::{shares, table_head};
-use locdiff_experiments::{places_of, read_npy, round};
-use locdiff_map::{Chart, Panels, Series};
-use locdiff_sphere::{ACCURACY_RADII_KM, LatLon};
+use locdiff_experiments::paper::{modes, shares, table_head};
+use locdiff_experiments::{places_of, read_npy, round, standard_normal};
+use locdiff_sphere::{ACCURACY_RADII_KM, Basis, LatLon, uniform_place};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use crate::rows::{How, Rows, SEEDS};
+use crate::lists::LISTS;
+use crate::plots;
+use crate::rows::{EVERY, How, Rows, SEEDS};
 use crate::runs::Run;
-use crate::task::EVERY;
 
-/// Steps of the paper's trainings.
+/// Steps of the paper's trainings: 500 epochs (its table 11) of 1,500 iterations (its table 6).
 const STEPS_OF_THE_PAPER: f64 = 750_000.0;
 const DOCS: &str = "docs/paper.md";
-/// What the paper reports for photographs of Im2GPS3k: quoted.
-const LOCDIFF: &str = "10.9 | 34.0 | 53.3 | 72.5 | 85.2";
-const LOCDIFF_H: &str = "15.3 | 36.5 | 56.4 | 75.2 | 87.4";
+/// Of the noise in the paper's test of the encoding.
+const VARIANCE: f64 = 0.01;
+const DEGREES: [usize; 3] = [15, 23, 31];
+/// What the paper reports for photographs: quoted.
+const QUOTED: [(&str, &[(&str, &str)]); 5] = [
+    (
+        "table 1",
+        &[
+            ("LocDiff, L = 47", "10.9 | 34.0 | 53.3 | 72.5 | 85.2"),
+            ("LocDiff-H, L = 23", "15.3 | 36.5 | 56.4 | 75.2 | 87.4"),
+        ],
+    ),
+    (
+        "table 9",
+        &[
+            ("reverse KL, L = 47", "10.9 | 34.0 | 53.3 | 72.5 | 85.2"),
+            ("cosine, L not said", "7.5 | 32.2 | 53.0 | 71.5 | 84.9"),
+            ("L1, L not said", "0.0 | 0.5 | 20.3 | 30.6 | 43.5"),
+            ("L2, L not said", "0.0 | 0.7 | 20.1 | 32.7 | 44.9"),
+        ],
+    ),
+    (
+        "figure 5a",
+        &[
+            ("its table 3 over MP16's places, L = 23", "0.57 | 11.1 | 44.42 | 68.35 | 82.50"),
+            ("its table 10, w = 32, L = 31", "5.1 | 27.2 | 50.9 | 71.2 | 84.1"),
+            ("its table 1, L = 47", "10.9 | 34.0 | 53.3 | 72.5 | 85.2"),
+        ],
+    ),
+    (
+        "table 10",
+        &[
+            ("w = 32, L = 31", "5.1 | 27.2 | 50.9 | 71.2 | 84.1"),
+            ("w = 128, L = 31", "4.7 | 27.0 | 50.2 | 70.8 | 84.3"),
+        ],
+    ),
+    (
+        "table 3",
+        &[
+            ("GeoCLIP; MP16, 100k", "14.11 | 34.47 | 50.65 | 69.67 | 83.82"),
+            ("GeoCLIP; grid, 1M", "0.03 | 9.18 | 33.47 | 55.32 | 75.34"),
+            ("GeoCLIP; grid, 500k", "0.03 | 7.17 | 29.40 | 52.29 | 73.11"),
+            ("GeoCLIP; grid, 100k", "0.00 | 2.67 | 22.39 | 47.35 | 68.77"),
+            ("GeoCLIP; grid, 21k", "0.00 | 0.87 | 19.55 | 43.78 | 64.33"),
+            ("LocDiff, L = 23; MP16, 100k", "0.57 | 11.1 | 44.42 | 68.35 | 82.50"),
+            ("LocDiff, L = 23; grid, 1M", "0.01 | 4.37 | 43.04 | 68.30 | 81.66"),
+            ("LocDiff, L = 23; grid, 500k", "0.07 | 4.47 | 43.18 | 68.36 | 81.65"),
+            ("LocDiff, L = 23; grid, 100k", "0.07 | 4.04 | 42.91 | 68.34 | 82.18"),
+            ("LocDiff, L = 23; grid, 21k", "0.03 | 4.90 | 43.44 | 68.29 | 81.68"),
+        ],
+    ),
+];
 
 pub struct Report<'a> {
     rows: &'a Rows,
@@ -38,14 +89,14 @@ struct Scored {
 }
 
 impl Scored {
-    fn mean(&self, radius: usize) -> f64 {
-        self.shares.iter().map(|of| of[radius]).sum::<f64>() / self.shares.len() as f64
+    fn mean(&self) -> [f64; 5] {
+        let count = self.shares.len() as f64;
+        [0, 1, 2, 3, 4].map(|radius| self.shares.iter().map(|of| of[radius]).sum::<f64>() / count)
     }
 
     /// The mean, and in brackets the lowest and the highest seed.
     fn cells(&self) -> String {
-        let cell = |radius: usize| {
-            let mean = self.mean(radius);
+        let cell = |(radius, mean): (usize, f64)| {
             if self.shares.len() < 2 {
                 return format!("{mean:.1}");
             }
@@ -55,7 +106,12 @@ impl Scored {
                 .fold((f64::MAX, f64::MIN), |(a, b), of| (a.min(of[radius]), b.max(of[radius])));
             format!("{mean:.1} ({low:.1}–{high:.1})")
         };
-        (0..5).map(cell).collect::<Vec<_>>().join(" | ")
+        self.mean().into_iter().enumerate().map(cell).collect::<Vec<_>>().join(" | ")
+    }
+
+    /// Rows that were seen in training.
+    fn samples(&self) -> f64 {
+        (self.runs[0].steps * self.runs[0].batch as u64) as f64
     }
 }
 
@@ -77,7 +133,7 @@ impl Report<'_> {
     fn scored(&self, name: &str, how: How) -> Result<Option<Scored>> {
         let row = self.rows.find(name)?;
         let (mut runs, mut shares, mut n) = (Vec::new(), Vec::new(), 0);
-        for seed in 1..=SEEDS {
+        for seed in 1..=row.seeds {
             let Some(run) = Run::read(row, seed)? else { continue };
             let places = places_of(&read_npy(&Run::path(name, seed, how))?)?;
             n = places.len();
@@ -89,17 +145,26 @@ impl Report<'_> {
 
     /// A line of a table, also for what was not run.
     fn line(&mut self, name: &str, how: How) -> Result<String> {
-        let title = &self.rows.find(name)?.title;
+        let row = self.rows.find(name)?;
+        let is_required = row.seeds == SEEDS;
         let Some(scored) = self.scored(name, how)? else {
-            self.fewest = 0;
-            return Ok(format!("| {title}; {} | – | – | not run | | | | | |\n", how.name()));
+            if is_required {
+                self.fewest = 0;
+            }
+            return Ok(format!("| {}; {} | – | – | not run | | | | | |\n", row.title, how.name()));
         };
-        self.fewest = self.fewest.min(scored.runs.len() as u64);
+        if is_required {
+            self.fewest = self.fewest.min(scored.runs.len() as u64);
+        }
         self.shown += 1;
         let Run { steps, batch, .. } = scored.runs[0];
         let share = 100.0 * steps as f64 / STEPS_OF_THE_PAPER;
+        // The flow is not the paper's and has no share of its steps.
+        let share =
+            row.flow_steps.map_or_else(|| format!(" ({share:.2} %)"), |_| String::default());
         Ok(format!(
-            "| {title}; {} | {} | {} | {steps} × {batch} ({share:.2} %) | {} |\n",
+            "| {}; {} | {} | {} | {steps} × {batch}{share} | {} |\n",
+            row.title,
             how.name(),
             scored.n,
             scored.runs.len(),
@@ -107,59 +172,118 @@ impl Report<'_> {
         ))
     }
 
+    /// A table of rows, and what the paper has.
+    fn table(&mut self, block: &str, rows: &[(&str, How)]) -> Result<String> {
+        let columns = "row | n | seeds | steps × batch (share of the paper's steps)";
+        let mut table = table_head(columns, "") + "\n";
+        for (name, how) in rows {
+            table += &self.line(name, *how)?;
+        }
+        Ok(table + &quoted(block, " | | | "))
+    }
+
     /// The blocks of `docs/paper.md`, by name.
     fn blocks(&mut self) -> Result<Vec<(&'static str, String)>> {
-        let columns = "row | n | seeds | steps × batch (share of the paper's steps)";
-        let mut table_1 = table_head(columns, "") + "\n";
         let retrieval = places_of(&read_npy(&Run::folder().join("retrieval.npy"))?)?;
         let cells = self.score(&retrieval)?.map(|share| format!("{share:.1}")).join(" | ");
         let n = retrieval.len();
-        table_1 += &format!("| retrieval over MP16's 100k places | {n} | – | – | {cells} |\n");
-        for (name, how) in [
-            ("published-l23", How::OnePass),
-            ("published-l23", How::Sampled),
-            ("published-l23", How::HybridSampled),
-            ("ours-l23", How::OnePass),
-            ("ours-l23", How::HybridOnePass),
-        ] {
-            table_1 += &self.line(name, how)?;
-        }
-        table_1 += &format!(
-            "| *the paper, photographs, L = 47 (quoted)* | | | 750,000 × 512 | {LOCDIFF} |\n"
-        );
-        table_1 += &format!(
-            "| *the paper, photographs, LocDiff-H, L = 23 (quoted)* | | | 750,000 × 512 | {LOCDIFF_H} |\n"
-        );
-        let mut table_9 = table_head(columns, "") + "\n";
-        for name in ["reverse-kl", "likelihood", "cosine", "l1", "l2"] {
-            table_9 += &self.line(&format!("loss-{name}"), How::OnePass)?;
-        }
-        let mut figure_5a = table_head(columns, "") + "\n";
-        for which in ["published", "ours"] {
-            for degree in [15, 23, 31] {
-                figure_5a += &self.line(&format!("{which}-l{degree}"), How::OnePass)?;
-            }
-        }
-        let mut section_5_3 = table_head(columns, "") + "\n";
-        for name in [
-            "seen-published-150",
-            "seen-published-500",
-            "published-l23",
+        let retrieval = format!("| retrieval over MP16's 100k places | {n} | – | – | {cells} |\n");
+        let mut table_1 = self.table(
+            "table 1",
+            &[
+                ("published-l23", How::OnePass),
+                ("published-l23", How::Sampled),
+                ("published-l23", How::HybridSampled),
+                ("ours-l23", How::OnePass),
+                ("ours-l23", How::HybridOnePass),
+            ],
+        )?;
+        table_1 =
+            table_1.replacen("|\n| as published", &format!("|\n{retrieval}| as published"), 1);
+        let one_pass = |names: &[&'static str]| -> Vec<(&'static str, How)> {
+            names.iter().map(|name| (*name, How::OnePass)).collect()
+        };
+        let table_9 = self.table(
+            "table 9",
+            &one_pass(&["loss-reverse-kl", "loss-likelihood", "loss-cosine", "loss-l1", "loss-l2"]),
+        )?;
+        let figure_5a = self.table(
+            "figure 5a",
+            &one_pass(&[
+                "published-l15",
+                "published-l23",
+                "published-l31",
+                "ours-l15",
+                "ours-l23",
+                "ours-l31",
+            ]),
+        )?;
+        let mut seen = one_pass(&["seen-published-150", "seen-published-500", "published-l23"]);
+        seen.push(("published-l23", How::Sampled));
+        seen.extend(one_pass(&[
             "seen-ours-150",
             "seen-ours-500",
             "ours-l23",
             "seen-flow-300",
             "seen-flow-1000",
             "seen-flow-3000",
-        ] {
-            section_5_3 += &self.line(name, How::OnePass)?;
-        }
+        ]));
+        let section_5_3 = self.table("section 5.3", &seen)?;
+        let table_10 = self.table(
+            "table 10",
+            &one_pass(&[
+                "bottleneck-published-32",
+                "bottleneck-published-128",
+                "published-l31",
+                "bottleneck-ours-32",
+                "bottleneck-ours-128",
+                "ours-l31",
+            ]),
+        )?;
         Ok(vec![
             ("table 1", table_1),
+            ("table 3", self.table_3()?),
             ("table 9", table_9),
+            ("table 10", table_10),
             ("figure 5a", figure_5a),
             ("section 5.3", section_5_3),
         ])
+    }
+
+    /// Accuracy by the list that is chosen from.
+    fn table_3(&mut self) -> Result<String> {
+        let mut table = table_head("model; list | n | seeds", "") + "\n";
+        let mut curves = Vec::new();
+        for (key, title, name) in [
+            ("retrieval", "retrieval by GeoCLIP's embeddings", None),
+            ("locdiff", "as published, L = 23, one pass", Some("anchors-published")),
+            ("ours", "ours, L = 23, one pass", Some("anchors-ours")),
+        ] {
+            let path = match name {
+                Some(name) if Run::read(self.rows.find(name)?, 1)?.is_none() => None,
+                Some(name) => Some(Run::path(name, 1, How::Lists)),
+                None => Some(Run::folder().join("retrieval-lists.npy")),
+            };
+            let Some(path) = path.filter(|path| path.exists()) else {
+                table += &format!("| {title} | – | not run | | | | | |\n");
+                continue;
+            };
+            let places = places_of(&read_npy(&path)?)?;
+            let seeds = if name.is_some() { "1" } else { "–" };
+            let mut curve = Vec::new();
+            for (list, places) in LISTS.iter().zip(places.chunks_exact(self.truths.len())) {
+                let of = self.score(places)?;
+                let cells = of.map(|share| format!("{share:.1}")).join(" | ");
+                table += &format!("| {title}; {list} | {} | {seeds} | {cells} |\n", places.len());
+                let list = list.to_lowercase().replace(',', "").replace(' ', "_");
+                self.figures[format!("{key}_{list}_within_200")] = json!(round(of[2]));
+                curve.push(of);
+            }
+            self.shown += LISTS.len();
+            curves.push((title, curve));
+        }
+        plots::lists(&curves)?;
+        Ok(table + &quoted("table 3", " | | "))
     }
 
     /// Prints all tables, and one line of JSON; `docs/paper.md` gets the tables, or must have them.
@@ -168,8 +292,7 @@ impl Report<'_> {
         for (name, block) in self.blocks()? {
             println!("## {name}\n\n{block}");
             let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->"));
-            // Not all of them are on the page yet.
-            let Some(from) = docs.find(&begin) else { continue };
+            let from = docs.find(&begin).with_context(|| format!("{DOCS} has no {name}"))?;
             let to = docs.find(&end).with_context(|| format!("{DOCS} has no end of {name}"))?;
             let from = from + begin.len();
             let is_same = docs[from..to] == block;
@@ -179,55 +302,139 @@ impl Report<'_> {
         if write {
             std::fs::write(DOCS, docs)?;
         }
-        self.draw()?;
-        for (key, name, how) in [
-            ("published_one_pass_within_750", "published-l23", How::OnePass),
-            ("published_sampled_within_750", "published-l23", How::Sampled),
-            ("published_hybrid_within_750", "published-l23", How::HybridSampled),
-            ("ours_within_750", "ours-l23", How::OnePass),
-            ("ours_hybrid_within_25", "ours-l23", How::HybridOnePass),
+        for (key, name, how, radius) in [
+            ("published_one_pass_within_750", "published-l23", How::OnePass, 3),
+            ("published_sampled_within_750", "published-l23", How::Sampled, 3),
+            ("published_hybrid_within_750", "published-l23", How::HybridSampled, 3),
+            ("ours_within_750", "ours-l23", How::OnePass, 3),
+            ("ours_hybrid_within_25", "ours-l23", How::HybridOnePass, 1),
+            ("cosine_within_200", "loss-cosine", How::OnePass, 2),
+            ("l1_within_200", "loss-l1", How::OnePass, 2),
+            ("l2_within_200", "loss-l2", How::OnePass, 2),
+            ("likelihood_transform_within_200", "loss-likelihood", How::OnePass, 2),
+            ("likelihood_anchors_within_200", "objective-likelihood-anchors", How::OnePass, 2),
+            ("reverse_kl_anchors_within_200", "loss-reverse-kl", How::OnePass, 2),
+            ("reverse_kl_transform_within_200", "objective-reverse-kl-transform", How::OnePass, 2),
+            ("as_published_w__32_within_200", "bottleneck-published-32", How::OnePass, 2),
+            ("as_published_w__128_within_200", "bottleneck-published-128", How::OnePass, 2),
+            ("as_published_full_width_within_200", "published-l31", How::OnePass, 2),
+            ("ours_w__32_within_200", "bottleneck-ours-32", How::OnePass, 2),
+            ("ours_w__128_within_200", "bottleneck-ours-128", How::OnePass, 2),
+            ("ours_full_width_within_200", "ours-l31", How::OnePass, 2),
         ] {
             let scored = self.scored(name, how)?;
-            let radius = if key.ends_with("_25") { 1 } else { 3 };
-            self.figures[key] = json!(scored.as_ref().map(|scored| round(scored.mean(radius))));
+            self.figures[key] = json!(scored.as_ref().map(|scored| round(scored.mean()[radius])));
             if how == How::Sampled {
                 self.figures["sampled_n"] = json!(scored.map(|scored| scored.n));
             }
         }
+        for degree in [15, 23, 31, 47, 63, 95] {
+            let error_km = error_under_noise(degree);
+            println!(
+                "Mean error of decoding under noise of variance {VARIANCE} on each coefficient, L = {degree}: {error_km:.2} km"
+            );
+            self.figures[format!("noisy_error_l{degree}_km")] = json!(round(error_km));
+        }
+        self.by_degree()?;
+        self.by_samples()?;
         self.figures["rows"] = json!(self.shown);
         self.figures["seeds"] = json!(self.fewest);
         println!("{}", self.figures);
         Ok(())
     }
 
-    /// Accuracy by degree, once all degrees are there.
-    fn draw(&self) -> Result<()> {
-        for name in ["published-l15", "published-l31", "ours-l15", "ours-l31"] {
-            if self.scored(name, How::OnePass)?.is_none() {
-                return Ok(());
-            }
-        }
-        let mut sheet = Panels::new().columns(2);
+    fn by_degree(&mut self) -> Result<()> {
+        let mut curves = Vec::new();
         for (title, which) in [("as published", "published"), ("ours", "ours")] {
-            let mut chart = Chart::new("degree L", "test places, %")
-                .y_range(0.0..=100.0)
-                .x_range(10.0..=36.0)
-                .width_px(560)
-                .height_px(400);
-            for (k, radius) in ACCURACY_RADII_KM.iter().enumerate() {
-                let mut points = Vec::new();
-                for degree in [15, 23, 31] {
-                    let scored = self.scored(&format!("{which}-l{degree}"), How::OnePass)?;
-                    points.extend(scored.map(|scored| (f64::from(degree), scored.mean(k))));
-                }
-                chart = chart.series(Series::points(format!("≤ {radius} km"), points).joined());
+            let mut curve = Vec::new();
+            for degree in DEGREES {
+                let scored = self.scored(&format!("{which}-l{degree}"), How::OnePass)?;
+                let Some(mean) = scored.map(|scored| scored.mean()) else { continue };
+                self.figures[format!("{which}_l{degree}_within_200")] = json!(round(mean[2]));
+                curve.push((degree as f64, mean));
             }
-            sheet = sheet.panel(title, chart.draw());
+            curves.push((title, curve));
         }
-        let sheet = sheet
-            .title("Accuracy by degree, one pass, 1,500 steps")
-            .caption("A simulation: it compares variants, and says nothing about photographs.");
-        let path = Path::new("experiments/paper/degree.png");
-        Ok(std::fs::write(path, sheet.draw().png())?)
+        plots::degrees(&curves)
     }
+
+    /// How much sooner than the flow's longest training its accuracy is reached.
+    fn by_samples(&mut self) -> Result<()> {
+        let mut curves = Vec::new();
+        for (key, title, how, names) in [
+            (
+                "published_one_pass",
+                "as published, one pass",
+                How::OnePass,
+                &["seen-published-150", "seen-published-500", "published-l23"][..],
+            ),
+            ("locdiff", "as published, 16 samples", How::Sampled, &["published-l23"]),
+            ("ours", "ours", How::OnePass, &["seen-ours-150", "seen-ours-500", "ours-l23"]),
+            (
+                "flow",
+                "Riemannian flow matching",
+                How::OnePass,
+                &["seen-flow-300", "seen-flow-1000", "seen-flow-3000"],
+            ),
+        ] {
+            let mut curve = Vec::new();
+            for name in names {
+                let scored = self.scored(name, how)?;
+                curve.extend(scored.map(|scored| (scored.samples(), scored.mean())));
+            }
+            curves.push((key, title, curve));
+        }
+        let (_, _, flow) = curves.last().context("no curves")?;
+        let Some((samples, reached)) = flow.last().copied() else { return Ok(()) };
+        for (radius, km) in ACCURACY_RADII_KM.into_iter().enumerate().skip(2) {
+            for (key, _, curve) in &curves[..curves.len() - 1] {
+                let needed = samples_for(curve, radius, reached[radius]);
+                let sooner = needed.map(|needed| round(samples / needed));
+                self.figures[format!("{key}_sooner_within_{km}")] = json!(sooner);
+            }
+        }
+        plots::samples(
+            &curves.into_iter().map(|(_, title, curve)| (title, curve)).collect::<Vec<_>>(),
+        )
+    }
+}
+
+/// Rows of the paper, for photographs.
+fn quoted(block: &str, columns: &str) -> String {
+    let rows = QUOTED.iter().filter(|(of, _)| *of == block).flat_map(|(_, rows)| *rows);
+    rows.map(|(name, row)| {
+        format!("| *the paper, photographs: {name} (quoted)*{columns} | {row} |\n")
+    })
+    .collect()
+}
+
+/// Samples at which a curve first reaches a share, between points by their logarithms.
+fn samples_for(points: &[(f64, [f64; 5])], radius: usize, share: f64) -> Option<f64> {
+    let first = points.iter().position(|point| point.1[radius] >= share)?;
+    let (samples, reached) = (points[first].0, points[first].1[radius]);
+    if first == 0 {
+        return Some(samples);
+    }
+    let (before, low) = (points[first - 1].0, points[first - 1].1[radius]);
+    Some(before * (samples / before).powf((share - low) / (reached - low)))
+}
+
+/// What the encoding itself allows, without any model: mean distance of what is decoded from a noisy encoding to the truth.
+fn error_under_noise(max_degree: usize) -> f64 {
+    let mut rng = ChaCha8Rng::seed_from_u64(47);
+    let places: Vec<LatLon> = (0..200).map(|_| uniform_place(&mut rng)).collect();
+    let basis = Basis::new(max_degree);
+    let mut encodings = vec![0.0_f32; places.len() * basis.len()];
+    basis.encode_into(&places, &mut encodings);
+    for value in &mut encodings {
+        *value += (VARIANCE.sqrt() * standard_normal(&mut rng)) as f32;
+    }
+    let decoded = modes(&encodings, max_degree);
+    let distances = decoded.iter().zip(&places).map(|(found, place)| found.distance_km(*place));
+    distances.sum::<f64>() / places.len() as f64
+}
+
+/// Beside the answers.
+pub fn picture(name: &str) -> std::path::PathBuf {
+    Path::new("experiments/paper").join(name)
 }

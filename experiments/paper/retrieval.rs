@@ -1,9 +1,8 @@
 //! Retrieval among MP16's places by GeoCLIP's embeddings: everywhere, or around what a model says.
 
 use burn::tensor::{Device, Tensor, TensorData};
+use locdiff_experiments::paper::Task;
 use locdiff_sphere::{EARTH_RADIUS_KM, LatLon, UnitVector};
-
-use crate::task::Task;
 
 /// As in the paper.
 const NEAR_KM: f64 = 200.0;

@@ -1,5 +1,6 @@
 //! Trains the rows and writes their answers down. What is there with the same key is not made again.
 
+use std::cell::LazyCell;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,25 +8,30 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use burn::module::Module;
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor, TensorData};
 use locdiff::diffusion::{Diffusion, Method, SampleOptions};
-use locdiff_experiments::baselines::{Calibration, FitOptions, Method as Baseline, Rule};
-use locdiff_experiments::paper::{KEPT, step_clock};
+use locdiff_experiments::baselines::{
+    Calibration, FitOptions, Method as Baseline, Rule, log_with_uniform,
+};
+use locdiff_experiments::paper::{KEPT, Task, modes, step_clock};
 use locdiff_experiments::{cpu_seconds, flat, places_of, read_npy, round, write_npy};
-use locdiff_sphere::{Decoder, LatLon, coefficient_count, mean_place};
+use locdiff_sphere::{Density, LatLon, coefficient_count, mean_place};
 use locdiff_train::{Event, Outcome, RunOptions, Start, train};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::lists::{self, LISTS};
 use crate::retrieval::Gallery;
-use crate::rows::{How, Row, Rows, SEEDS};
-use crate::task::{DATA, EVERY, Task};
+use crate::rows::{EVERY, How, Row, Rows};
 
 /// Samples of each image.
 const SAMPLES: u64 = 16;
 const TOGETHER: usize = 250;
-/// Of the flow, which has no configuration: what `experiments/baselines` chose.
+/// Of the uniform density in a likelihood.
+pub const UNIFORM_SHARE: f64 = 0.01;
+/// Rows of coefficients that are written down.
+pub const KEPT_OUTPUTS: usize = 40;
+/// Of the flow, which has no configuration: what `experiments/earth-view/baselines` chose.
 const FLOW_RATE: f64 = 4.5e-3;
 /// Held-out places of MP16 by which the flow's kernel and rule are chosen.
 const TUNING: usize = 500;
@@ -66,7 +72,7 @@ impl Run {
             return Ok(None);
         }
         let run: Run = serde_json::from_slice(&fs::read(path)?)?;
-        Ok((run.key == row.key(seed, DATA)?).then_some(run))
+        Ok((run.key == row.key(seed)?).then_some(run))
     }
 }
 
@@ -76,13 +82,14 @@ pub fn work(rows: &Rows, task: &Task, minutes: f64) -> Result<()> {
     fs::create_dir_all(Run::folder())?;
     let truths = Run::folder().join("truths.npy");
     write_npy(&truths, &[task.test.places.len(), 2], &flat(&task.test.places))?;
-    let gallery = Gallery::new(task);
+    // Takes minutes, and few rows need it.
+    let gallery = LazyCell::new(|| Gallery::new(task));
     let everywhere = Run::folder().join("retrieval.npy");
     if !everywhere.exists() {
         write_places(&everywhere, &gallery.best(&task.test.conditions, None))?;
     }
     for row in rows.iter() {
-        for seed in 1..=SEEDS {
+        for seed in 1..=row.seeds {
             if Run::read(row, seed)?.is_some() {
                 continue;
             }
@@ -92,7 +99,7 @@ pub fn work(rows: &Rows, task: &Task, minutes: f64) -> Result<()> {
             let Some(_mine) = Claim::on(&row.name, seed)? else { continue };
             let run = match row.flow_steps {
                 Some(steps) => flow(row, steps, seed, task)?,
-                None => diffusion(row, seed, task, &gallery)?,
+                None => diffusion(row, seed, task, &|| &gallery)?,
             };
             fs::write(Run::record(&row.name, seed), serde_json::to_string(&run)? + "\n")?;
             eprintln!(
@@ -100,6 +107,12 @@ pub fn work(rows: &Rows, task: &Task, minutes: f64) -> Result<()> {
                 row.name, run.training_s, run.last_loss
             );
         }
+    }
+    let lists = Run::folder().join("retrieval-lists.npy");
+    if !lists.exists() && began.elapsed().as_secs_f64() < 60.0 * minutes {
+        let Some(_mine) = Claim::on("retrieval", 0)? else { return Ok(()) };
+        let found = lists::lists(task).flat_map(|list| lists::nearest(task, &list)).collect();
+        write_lists(&lists, found)?;
     }
     Ok(())
 }
@@ -132,11 +145,26 @@ fn write_places(path: &Path, places: &[LatLon]) -> Result<()> {
     write_npy(path, &[places.len(), 2], &flat(places))
 }
 
+/// One list's answers after another's.
+fn write_lists(path: &Path, places: Vec<LatLon>) -> Result<()> {
+    write_npy(path, &[LISTS.len(), places.len() / LISTS.len(), 2], &flat(&places))
+}
+
+/// Of a training and its model.
+pub fn directory(key: &str) -> PathBuf {
+    Path::new(KEPT).join("runs").join(key)
+}
+
 /// Trains with the product's own loop, which goes on where it was stopped, and answers.
-fn diffusion(row: &Row, seed: u64, task: &Task, gallery: &Gallery<'_>) -> Result<Run> {
+fn diffusion<'a>(
+    row: &Row,
+    seed: u64,
+    task: &Task,
+    gallery: &dyn Fn() -> &'a Gallery<'a>,
+) -> Result<Run> {
     let config = row.config(seed)?;
-    let key = row.key(seed, DATA)?;
-    let directory = Path::new(KEPT).join("runs").join(&key);
+    let key = row.key(seed)?;
+    let directory = directory(&key);
     let seconds = directory.join("seconds");
     let mut last_loss = None;
     if !directory.join("model/config.json").exists() {
@@ -157,28 +185,40 @@ fn diffusion(row: &Row, seed: u64, task: &Task, gallery: &Gallery<'_>) -> Result
         ensure!(matches!(outcome, Outcome::Finished(_)), "the training was stopped");
     }
     let model = Diffusion::open(&directory.join("model"), &Device::flex())?;
-    let mut modes: Option<Vec<LatLon>> = None;
-    let mut one_pass = || -> Vec<LatLon> {
-        modes
-            .get_or_insert_with(|| sampled(&model, &task.test.conditions, Method::OnePass, 0))
-            .clone()
-    };
+    let degree = model.config().denoiser.max_degree;
+    let one_pass = outputs(&model, &task.test.conditions, Method::OnePass, 0);
+    let few = every(&task.test.conditions, task.simulation.width);
     for how in &row.answers {
-        let few = every(&task.test.conditions, task.simulation.width);
-        let places = match how {
-            How::OnePass => one_pass(),
+        let path = Run::path(&row.name, seed, *how);
+        match how {
+            How::OnePass => write_places(&path, &modes(&one_pass, degree))?,
             How::HybridOnePass => {
-                let around: Vec<Vec<LatLon>> =
-                    one_pass().into_iter().map(|place| vec![place]).collect();
-                gallery.best(&task.test.conditions, Some(&around))
+                let around = modes(&one_pass, degree).into_iter().map(|place| vec![place]);
+                let around: Vec<Vec<LatLon>> = around.collect();
+                write_places(&path, &gallery().best(&task.test.conditions, Some(&around)))?;
             }
             How::Sampled => {
                 let draws = draws(&model, &few, &directory)?;
-                draws.iter().map(|draws| mean_place(draws).unwrap_or(draws[0])).collect()
+                let mean = |draws: &Vec<LatLon>| mean_place(draws).unwrap_or(draws[0]);
+                write_places(&path, &draws.iter().map(mean).collect::<Vec<_>>())?;
             }
-            How::HybridSampled => gallery.best(&few, Some(&draws(&model, &few, &directory)?)),
-        };
-        write_places(&Run::path(&row.name, seed, *how), &places)?;
+            How::HybridSampled => {
+                let draws = draws(&model, &few, &directory)?;
+                write_places(&path, &gallery().best(&few, Some(&draws)))?;
+            }
+            How::Lists => {
+                let of = |list: Vec<LatLon>| lists::highest(&one_pass, degree, &list);
+                write_lists(&path, lists::lists(task).flat_map(of).collect())?;
+            }
+            How::Nll => {
+                let nlls = nlls(&model, &one_pass, &task.test.places)?;
+                write_npy(&path, &[nlls.len()], &nlls)?;
+            }
+            How::Outputs => {
+                let size = coefficient_count(degree);
+                write_npy(&path, &[KEPT_OUTPUTS, size], &one_pass[..KEPT_OUTPUTS * size])?;
+            }
+        }
     }
     Ok(Run {
         row: row.name.clone(),
@@ -198,21 +238,29 @@ fn every(conditions: &[f32], width: usize) -> Vec<f32> {
     conditions.chunks_exact(width).step_by(EVERY).flatten().copied().collect()
 }
 
-/// The modes of what a sampler gives for each image, decoded continuously.
-fn sampled(model: &Diffusion, conditions: &[f32], method: Method, seed: u64) -> Vec<LatLon> {
-    let degree = model.config().denoiser.max_degree;
+/// What a sampler gives for each image, row by row.
+fn outputs(model: &Diffusion, conditions: &[f32], method: Method, seed: u64) -> Vec<f32> {
     let width = model.config().denoiser.condition_size;
-    let decoder = Decoder::new(degree);
-    let mut places = Vec::new();
+    let mut outputs = Vec::new();
     for part in conditions.chunks(TOGETHER * width) {
         let condition = model.condition(part.to_vec());
         let options = SampleOptions { method, seed, ..SampleOptions::default() };
         let output = model.sample(Some(condition), part.len() / width, options, |_| ());
-        let output: Vec<f32> = output.into_data().try_to_vec().expect("f32");
-        let rows = output.par_chunks(coefficient_count(degree));
-        places.par_extend(rows.map(|row| decoder.modes_of_batch(row, 1)[0][0].place));
+        outputs.extend(output.into_data().try_to_vec::<f32>().expect("f32"));
     }
-    places
+    outputs
+}
+
+/// Minus the logarithms of the densities at the truth, with a little of the uniform density mixed in: a linear density is zero in
+/// places and would be infinitely wrong there.
+fn nlls(model: &Diffusion, outputs: &[f32], truths: &[LatLon]) -> Result<Vec<f32>> {
+    let size = outputs.len() / truths.len();
+    let rows = TensorData::new(outputs.to_vec(), [truths.len(), size]);
+    let densities = model.densities(&Tensor::from_data(rows, model.device()));
+    let nll = |(density, truth): (Density, &LatLon)| {
+        -log_with_uniform(density.log_density(*truth), UNIFORM_SHARE) as f32
+    };
+    Ok(densities.context("no density")?.into_iter().zip(truths).map(nll).collect())
 }
 
 /// The modes of all samples, image by image. Each draw is kept: together they take long.
@@ -222,7 +270,9 @@ fn draws(model: &Diffusion, conditions: &[f32], directory: &Path) -> Result<Vec<
         let path = directory.join(format!("draw-{seed}.npy"));
         if !path.exists() {
             let unfinished = directory.join("draw.unfinished");
-            write_places(&unfinished, &sampled(model, conditions, Method::Ddpm, seed))?;
+            let degree = model.config().denoiser.max_degree;
+            let outputs = outputs(model, conditions, Method::Ddpm, seed);
+            write_places(&unfinished, &modes(&outputs, degree))?;
             fs::rename(&unfinished, &path)?;
         }
         all.push(places_of(&read_npy(&path)?)?);
@@ -252,7 +302,7 @@ fn flow(row: &Row, steps: usize, seed: u64, task: &Task) -> Result<Run> {
     Ok(Run {
         row: row.name.clone(),
         seed,
-        key: row.key(seed, DATA)?,
+        key: row.key(seed)?,
         steps: fitted.steps as u64,
         batch: 256,
         parameters: 0,

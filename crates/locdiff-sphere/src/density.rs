@@ -3,7 +3,7 @@
 //! Convention: densities are per steradian on the unit sphere, so the uniform one is 1/4π
 //! and its negative log-likelihood log 4π = 2.531 nats. Every kind that needs an integral
 //! to be normalised knows the estimated error of it. Tested against one-dimensional
-//! integrals and fine grids (`tests/all/density`, `experiments/density-conformance`).
+//! integrals and fine grids (`tests/all/density`, `experiments/sphere/density-conformance`).
 
 mod cell_tree;
 mod cells;

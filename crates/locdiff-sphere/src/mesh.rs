@@ -13,7 +13,7 @@
 //!   exp g·sin θ along both axes.
 //!
 //! That nothing hides is a matter of tests, not of proof: `tests/all/integral.rs` and
-//! `experiments/density-conformance` compare with independent integrals.
+//! `experiments/sphere/density-conformance` compare with independent integrals.
 
 mod builder;
 mod cell_integral;

@@ -33,7 +33,7 @@ pub fn harmonic(degree: usize, order: isize, place: LatLon) -> f64 {
 ///
 /// Correct in exact arithmetic. In f64 the sum cancels: from degree 39 on some values are
 /// off by more than 1 % of √((2l+1)/4π), and by degree 63 by millions
-/// (`experiments/figures`), which the paper takes for a limit of the encoding.
+/// (`experiments/sphere/figures`), which the paper takes for a limit of the encoding.
 ///
 /// # Panics
 /// If |order| > degree.

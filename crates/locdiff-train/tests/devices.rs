@@ -1,5 +1,5 @@
 //! The same numbers on another device as on the CPU. Built with the device's feature only, and run by
-//! `experiments/devices/run`: such builds take long.
+//! `experiments/run devices`: such builds take long.
 
 #![cfg(any(feature = "cuda", feature = "metal", feature = "wgpu"))]
 #![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]

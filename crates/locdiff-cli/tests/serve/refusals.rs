@@ -117,7 +117,7 @@ fn too_much_at_once_is_refused_at_once() {
     assert_eq!(answered + refused.len(), 24);
     let mut times: Vec<Duration> = refused.iter().map(|(_, time)| *time).collect();
     times.sort();
-    // In a test on a busy machine; experiments/serve-load measures it.
+    // In a test on a busy machine; experiments/server/serve-load measures it.
     assert!(times[times.len() / 2] < Duration::from_millis(500), "{times:?}");
     for (answer, _) in refused {
         assert!(answer.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);

@@ -1,4 +1,4 @@
-//! An S3-compatible store. Run by `experiments/s3-store/run`, which starts one and names a bucket
+//! An S3-compatible store. Run by `experiments/run s3-store`, which starts one and names a bucket
 //! in it; without that the test is skipped and says so.
 
 use std::fs;
@@ -15,7 +15,7 @@ const BUCKET: &str = "LOCDIFF_TEST_BUCKET";
 #[test]
 fn a_bucket_gives_what_the_directory_gives() {
     let Ok(bucket) = std::env::var(BUCKET) else {
-        eprintln!("skipped: {BUCKET} is not set; run experiments/s3-store/run");
+        eprintln!("skipped: {BUCKET} is not set; run experiments/run s3-store");
         return;
     };
     let (directory, local) = new_set(100);

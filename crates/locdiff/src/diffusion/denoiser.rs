@@ -35,7 +35,7 @@ pub struct DenoiserConfig {
     /// Width of the narrowest part of each module; by default the module's own width.
     #[serde(default)]
     pub bottleneck: Option<usize>,
-    /// Halvings down the U: 2 as in the paper, for widths d, d/2, d/4.
+    /// Halvings down the U: 2 by default, for widths d, d/2, d/4. The paper draws a U and gives no number.
     #[serde(default = "default_depth")]
     pub depth: usize,
     /// Rank of the head; by default it is a full matrix.

@@ -187,7 +187,7 @@ fn decoding_is_equivariant_under_every_rotation() {
     }
 }
 
-/// The bound of `experiments/sphere-drift`, on fewer places.
+/// The bound of `experiments/sphere/sphere-drift`, on fewer places.
 #[test]
 fn noisy_encodings_decode_to_the_cramer_rao_bound() {
     let (basis, decoder) = (Basis::new(47), Decoder::new(47));
