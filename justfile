@@ -40,4 +40,4 @@ install:
 
 # run an experiment: `just experiment sphere-speed --quick`
 experiment NAME *ARGS:
-    bash experiments/{{ NAME }}/run {{ ARGS }}
+    experiments/run {{ NAME }} {{ ARGS }}

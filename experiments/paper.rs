@@ -63,6 +63,8 @@ impl Task {
             writer.finish()?;
         }
         let train = Dataset::open(&folder.display().to_string(), OnBadShard::Fail)?;
+        let (found, wanted) = (train.rows(), simulation.train.places.len() as u64);
+        ensure!(found == wanted, "{}: {found} rows, not {wanted}", folder.display());
         let test = simulation.images_of(&im2gps3k()?, IMAGE_SEED);
         Ok(Task { simulation, test, train })
     }

@@ -13,14 +13,15 @@ use serde_json::{Value, json};
 use crate::lists::LISTS;
 use crate::plots;
 use crate::rows::{EVERY, How, Rows, SEEDS};
-use crate::runs::Run;
+use crate::runs::{Run, is_retrieval_current};
 
 /// Steps of the paper's trainings: 500 epochs (its table 11) of 1,500 iterations (its table 6).
 const STEPS_OF_THE_PAPER: f64 = 750_000.0;
 const DOCS: &str = "docs/paper.md";
+const RESULT: &str = "experiments/paper/result.md";
 /// Of the noise in the paper's test of the encoding.
 const VARIANCE: f64 = 0.01;
-const DEGREES: [usize; 3] = [15, 23, 31];
+const DEGREES: [usize; 4] = [7, 15, 23, 31];
 /// What the paper reports for photographs: quoted.
 const QUOTED: [(&str, &[(&str, &str)]); 5] = [
     (
@@ -151,7 +152,11 @@ impl Report<'_> {
             if is_required {
                 self.fewest = 0;
             }
-            return Ok(format!("| {}; {} | – | – | not run | | | | | |\n", row.title, how.name()));
+            return Ok(format!(
+                "| {}; {} | – | – | not run | | | | | |\n",
+                row.title,
+                row.how(how)
+            ));
         };
         if is_required {
             self.fewest = self.fewest.min(scored.runs.len() as u64);
@@ -165,7 +170,7 @@ impl Report<'_> {
         Ok(format!(
             "| {}; {} | {} | {} | {steps} × {batch}{share} | {} |\n",
             row.title,
-            how.name(),
+            row.how(how),
             scored.n,
             scored.runs.len(),
             scored.cells()
@@ -184,10 +189,17 @@ impl Report<'_> {
 
     /// The blocks of `docs/paper.md`, by name.
     fn blocks(&mut self) -> Result<Vec<(&'static str, String)>> {
-        let retrieval = places_of(&read_npy(&Run::folder().join("retrieval.npy"))?)?;
-        let cells = self.score(&retrieval)?.map(|share| format!("{share:.1}")).join(" | ");
-        let n = retrieval.len();
-        let retrieval = format!("| retrieval over MP16's 100k places | {n} | – | – | {cells} |\n");
+        ensure!(is_retrieval_current(), "the answers by retrieval are of other data: `paper work`");
+        let everywhere = places_of(&read_npy(&Run::folder().join("retrieval.npy"))?)?;
+        let few: Vec<LatLon> = everywhere.iter().step_by(EVERY).copied().collect();
+        let mut retrieval = String::new();
+        // The same places as the sampled rows, too.
+        for places in [everywhere, few] {
+            let cells = self.score(&places)?.map(|share| format!("{share:.1}")).join(" | ");
+            let n = places.len();
+            retrieval +=
+                &format!("| retrieval over MP16's 100k places | {n} | – | – | {cells} |\n");
+        }
         let mut table_1 = self.table(
             "table 1",
             &[
@@ -207,17 +219,10 @@ impl Report<'_> {
             "table 9",
             &one_pass(&["loss-reverse-kl", "loss-likelihood", "loss-cosine", "loss-l1", "loss-l2"]),
         )?;
-        let figure_5a = self.table(
-            "figure 5a",
-            &one_pass(&[
-                "published-l15",
-                "published-l23",
-                "published-l31",
-                "ours-l15",
-                "ours-l23",
-                "ours-l31",
-            ]),
-        )?;
+        let names = self.degrees()?;
+        let names: Vec<(&str, How)> =
+            names.iter().map(|(_, name)| (name.as_str(), How::OnePass)).collect();
+        let figure_5a = self.table("figure 5a", &names)?;
         let mut seen = one_pass(&["seen-published-150", "seen-published-500", "published-l23"]);
         seen.push(("published-l23", How::Sampled));
         seen.extend(one_pass(&[
@@ -250,6 +255,21 @@ impl Report<'_> {
         ])
     }
 
+    /// The rows of accuracy by degree whose seeds are all there.
+    fn degrees(&self) -> Result<Vec<(usize, String)>> {
+        let mut found = Vec::new();
+        for which in ["published", "ours"] {
+            for degree in DEGREES {
+                let name = format!("{which}-l{degree}");
+                let scored = self.scored(&name, How::OnePass)?;
+                if scored.is_some_and(|scored| scored.runs.len() as u64 == SEEDS) {
+                    found.push((degree, name));
+                }
+            }
+        }
+        Ok(found)
+    }
+
     /// Accuracy by the list that is chosen from.
     fn table_3(&mut self) -> Result<String> {
         let mut table = table_head("model; list | n | seeds", "") + "\n";
@@ -266,6 +286,9 @@ impl Report<'_> {
             };
             let Some(path) = path.filter(|path| path.exists()) else {
                 table += &format!("| {title} | – | not run | | | | | |\n");
+                for list in LISTS {
+                    self.figures[key_of_list(key, list)] = Value::Null;
+                }
                 continue;
             };
             let places = places_of(&read_npy(&path)?)?;
@@ -275,8 +298,7 @@ impl Report<'_> {
                 let of = self.score(places)?;
                 let cells = of.map(|share| format!("{share:.1}")).join(" | ");
                 table += &format!("| {title}; {list} | {} | {seeds} | {cells} |\n", places.len());
-                let list = list.to_lowercase().replace(',', "").replace(' ', "_");
-                self.figures[format!("{key}_{list}_within_200")] = json!(round(of[2]));
+                self.figures[key_of_list(key, list)] = json!(round(of[2]));
                 curve.push(of);
             }
             self.shown += LISTS.len();
@@ -289,8 +311,11 @@ impl Report<'_> {
     /// Prints all tables, and one line of JSON; `docs/paper.md` gets the tables, or must have them.
     pub fn print(mut self, write: bool) -> Result<()> {
         let mut docs = std::fs::read_to_string(DOCS)?;
+        let result = std::fs::read_to_string(RESULT)?;
+        let head = result.find("## table 1").with_context(|| format!("{RESULT} has no table 1"))?;
+        let mut text = String::new();
         for (name, block) in self.blocks()? {
-            println!("## {name}\n\n{block}");
+            text += &format!("## {name}\n\n{block}\n");
             let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->"));
             let from = docs.find(&begin).with_context(|| format!("{DOCS} has no {name}"))?;
             let to = docs.find(&end).with_context(|| format!("{DOCS} has no end of {name}"))?;
@@ -302,12 +327,15 @@ impl Report<'_> {
         if write {
             std::fs::write(DOCS, docs)?;
         }
+        print!("{text}");
         for (key, name, how, radius) in [
             ("published_one_pass_within_750", "published-l23", How::OnePass, 3),
             ("published_sampled_within_750", "published-l23", How::Sampled, 3),
             ("published_hybrid_within_750", "published-l23", How::HybridSampled, 3),
             ("ours_within_750", "ours-l23", How::OnePass, 3),
             ("ours_hybrid_within_25", "ours-l23", How::HybridOnePass, 1),
+            ("locdiff_none_continuous_within_200", "published-l23", How::OnePass, 2),
+            ("ours_none_continuous_within_200", "ours-l23", How::OnePass, 2),
             ("cosine_within_200", "loss-cosine", How::OnePass, 2),
             ("l1_within_200", "loss-l1", How::OnePass, 2),
             ("l2_within_200", "loss-l2", How::OnePass, 2),
@@ -340,6 +368,12 @@ impl Report<'_> {
         self.figures["rows"] = json!(self.shown);
         self.figures["seeds"] = json!(self.fewest);
         println!("{}", self.figures);
+        text += &format!("{}\n", self.figures);
+        let is_same = result[head..] == text;
+        ensure!(is_same || write, "{RESULT} has other tables: `paper docs` writes it anew");
+        if write {
+            std::fs::write(RESULT, format!("{}{text}", &result[..head]))?;
+        }
         Ok(())
     }
 
@@ -347,11 +381,11 @@ impl Report<'_> {
         let mut curves = Vec::new();
         for (title, which) in [("as published", "published"), ("ours", "ours")] {
             let mut curve = Vec::new();
-            for degree in DEGREES {
-                let scored = self.scored(&format!("{which}-l{degree}"), How::OnePass)?;
-                let Some(mean) = scored.map(|scored| scored.mean()) else { continue };
+            for (degree, name) in self.degrees()?.iter().filter(|row| row.1.starts_with(which)) {
+                let Some(scored) = self.scored(name, How::OnePass)? else { continue };
+                let mean = scored.mean();
                 self.figures[format!("{which}_l{degree}_within_200")] = json!(round(mean[2]));
-                curve.push((degree as f64, mean));
+                curve.push((*degree as f64, mean));
             }
             curves.push((title, curve));
         }
@@ -385,7 +419,7 @@ impl Report<'_> {
             curves.push((key, title, curve));
         }
         let (_, _, flow) = curves.last().context("no curves")?;
-        let Some((samples, reached)) = flow.last().copied() else { return Ok(()) };
+        let (samples, reached) = flow.last().copied().unwrap_or((f64::NAN, [f64::NAN; 5]));
         for (radius, km) in ACCURACY_RADII_KM.into_iter().enumerate().skip(2) {
             for (key, _, curve) in &curves[..curves.len() - 1] {
                 let needed = samples_for(curve, radius, reached[radius]);
@@ -397,6 +431,10 @@ impl Report<'_> {
             &curves.into_iter().map(|(_, title, curve)| (title, curve)).collect::<Vec<_>>(),
         )
     }
+}
+
+fn key_of_list(model: &str, list: &str) -> String {
+    format!("{model}_{}_within_200", list.to_lowercase().replace(',', "").replace(' ', "_"))
 }
 
 /// Rows of the paper, for photographs.

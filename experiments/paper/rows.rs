@@ -111,6 +111,11 @@ impl Rows {
     }
 }
 
+/// What answers without a training depend on.
+pub fn key_of_retrieval() -> String {
+    format!("{:016x}", digest(&json!([DATA, ARITHMETIC]).to_string()))
+}
+
 impl Row {
     /// The complete configuration.
     pub fn config(&self, seed: u64) -> Result<TrainingConfig> {
@@ -129,6 +134,14 @@ impl Row {
         config.validation.share = 0.0;
         config.validation.every_steps = 0;
         Ok(config)
+    }
+
+    /// How its answers came about.
+    pub fn how(&self, how: How) -> &'static str {
+        match self.flow_steps {
+            Some(_) => "32 samples, read as fitted on held-out places",
+            None => how.name(),
+        }
     }
 
     /// What answers depend on, in 64 bits: the configuration, the data, and the version of the arithmetic.

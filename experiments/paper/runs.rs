@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use crate::lists::{self, LISTS};
 use crate::retrieval::Gallery;
-use crate::rows::{EVERY, How, Row, Rows};
+use crate::rows::{EVERY, How, Row, Rows, key_of_retrieval};
 
 /// Samples of each image.
 const SAMPLES: u64 = 16;
@@ -72,7 +72,8 @@ impl Run {
             return Ok(None);
         }
         let run: Run = serde_json::from_slice(&fs::read(path)?)?;
-        Ok((run.key == row.key(seed)?).then_some(run))
+        let is_whole = row.answers.iter().all(|how| Run::path(&row.name, seed, *how).exists());
+        Ok((is_whole && run.key == row.key(seed)?).then_some(run))
     }
 }
 
@@ -85,9 +86,11 @@ pub fn work(rows: &Rows, task: &Task, minutes: f64) -> Result<()> {
     // Takes minutes, and few rows need it.
     let gallery = LazyCell::new(|| Gallery::new(task));
     let everywhere = Run::folder().join("retrieval.npy");
-    if !everywhere.exists() {
+    if !is_retrieval_current() {
+        let _ = fs::remove_file(Run::folder().join("retrieval-lists.npy"));
         write_places(&everywhere, &gallery.best(&task.test.conditions, None))?;
     }
+    fs::write(Run::folder().join("retrieval.key"), key_of_retrieval() + "\n")?;
     for row in rows.iter() {
         for seed in 1..=row.seeds {
             if Run::read(row, seed)?.is_some() {
@@ -96,7 +99,10 @@ pub fn work(rows: &Rows, task: &Task, minutes: f64) -> Result<()> {
             if began.elapsed().as_secs_f64() > 60.0 * minutes {
                 return Ok(());
             }
-            let Some(_mine) = Claim::on(&row.name, seed)? else { continue };
+            // By the training, which rows may share.
+            let Some(_mine) = Claim::on(&row.key(seed)?)? else { continue };
+            // Answers of another configuration must not be taken for this one's.
+            let _ = fs::remove_file(Run::record(&row.name, seed));
             let run = match row.flow_steps {
                 Some(steps) => flow(row, steps, seed, task)?,
                 None => diffusion(row, seed, task, &|| &gallery)?,
@@ -110,19 +116,25 @@ pub fn work(rows: &Rows, task: &Task, minutes: f64) -> Result<()> {
     }
     let lists = Run::folder().join("retrieval-lists.npy");
     if !lists.exists() && began.elapsed().as_secs_f64() < 60.0 * minutes {
-        let Some(_mine) = Claim::on("retrieval", 0)? else { return Ok(()) };
+        let Some(_mine) = Claim::on("retrieval")? else { return Ok(()) };
         let found = lists::lists(task).flat_map(|list| lists::nearest(task, &list)).collect();
         write_lists(&lists, found)?;
     }
     Ok(())
 }
 
-/// A row that this process works on: others leave it alone until the process ends.
+/// Whether the committed answers by retrieval are of today's data and arithmetic.
+pub fn is_retrieval_current() -> bool {
+    let key = fs::read_to_string(Run::folder().join("retrieval.key"));
+    key.is_ok_and(|key| key.trim() == key_of_retrieval())
+}
+
+/// A training that this process works on: others leave it alone until the process ends.
 struct Claim(PathBuf);
 
 impl Claim {
-    fn on(row: &str, seed: u64) -> Result<Option<Claim>> {
-        let path = Path::new(KEPT).join(format!("{row}-{seed}.claim"));
+    fn on(what: &str) -> Result<Option<Claim>> {
+        let path = Path::new(KEPT).join(format!("{what}.claim"));
         if let Ok(owner) = fs::read_to_string(&path) {
             if Path::new("/proc").join(owner.trim()).exists() {
                 return Ok(None);
@@ -155,7 +167,33 @@ pub fn directory(key: &str) -> PathBuf {
     Path::new(KEPT).join("runs").join(key)
 }
 
-/// Trains with the product's own loop, which goes on where it was stopped, and answers.
+/// Trains a row with the product's own loop, which goes on where it was stopped. The last loss, if it was trained now.
+pub fn trained(row: &Row, seed: u64, task: &Task) -> Result<Option<f64>> {
+    let directory = directory(&row.key(seed)?);
+    let mut last_loss = None;
+    if directory.join("model/config.json").exists() {
+        return Ok(last_loss);
+    }
+    let options = RunOptions {
+        directory: directory.clone(),
+        start: Start::Resume,
+        at_most: None,
+        device: Device::flex(),
+    };
+    let seconds = directory.join("seconds");
+    let before = fs::read_to_string(&seconds).ok().and_then(|text| text.parse::<f64>().ok());
+    let began = cpu_seconds();
+    let outcome = train(&row.config(seed)?, &task.train, &options, &|| false, &mut |event| {
+        if let Event::Step(report) = event {
+            last_loss = Some(round(report.loss));
+        }
+    })?;
+    fs::write(&seconds, (before.unwrap_or(0.0) + cpu_seconds() - began).to_string())?;
+    ensure!(matches!(outcome, Outcome::Finished(_)), "the training was stopped");
+    Ok(last_loss)
+}
+
+/// Trains and answers.
 fn diffusion<'a>(
     row: &Row,
     seed: u64,
@@ -165,25 +203,7 @@ fn diffusion<'a>(
     let config = row.config(seed)?;
     let key = row.key(seed)?;
     let directory = directory(&key);
-    let seconds = directory.join("seconds");
-    let mut last_loss = None;
-    if !directory.join("model/config.json").exists() {
-        let options = RunOptions {
-            directory: directory.clone(),
-            start: Start::Resume,
-            at_most: None,
-            device: Device::flex(),
-        };
-        let before = fs::read_to_string(&seconds).ok().and_then(|text| text.parse::<f64>().ok());
-        let began = cpu_seconds();
-        let outcome = train(&config, &task.train, &options, &|| false, &mut |event| {
-            if let Event::Step(report) = event {
-                last_loss = Some(round(report.loss));
-            }
-        })?;
-        fs::write(&seconds, (before.unwrap_or(0.0) + cpu_seconds() - began).to_string())?;
-        ensure!(matches!(outcome, Outcome::Finished(_)), "the training was stopped");
-    }
+    let last_loss = trained(row, seed, task)?;
     let model = Diffusion::open(&directory.join("model"), &Device::flex())?;
     let degree = model.config().denoiser.max_degree;
     let one_pass = outputs(&model, &task.test.conditions, Method::OnePass, 0);
@@ -227,7 +247,7 @@ fn diffusion<'a>(
         steps: config.run.steps,
         batch: config.run.batch,
         parameters: model.denoiser().num_params(),
-        training_s: round(fs::read_to_string(&seconds)?.parse()?),
+        training_s: round(fs::read_to_string(directory.join("seconds"))?.parse()?),
         last_loss,
         config: serde_json::to_value(&config)?,
     })

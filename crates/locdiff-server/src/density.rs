@@ -83,7 +83,7 @@ pub(crate) async fn density(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let wish = match app.would_admit().and_then(|()| wish(query.as_deref())) {
+    let wish = match app.would_admit(&app.densities).and_then(|()| wish(query.as_deref())) {
         Ok(wish) => wish,
         Err(problem) => {
             say_farewell(&headers, body).await;

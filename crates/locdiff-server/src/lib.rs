@@ -87,7 +87,8 @@ impl Server {
         let metrics =
             metrics::Metrics::new().map_err(|error| ServeError::Start(error.to_string()))?;
         let app = Arc::new(Shared {
-            queue: Arc::new(queue::Queue::new(workers::limits(&settings))),
+            images: Arc::new(queue::Queue::new(workers::limits(&settings))),
+            densities: Arc::new(queue::Queue::new(workers::limits_of_densities(&settings))),
             memory: body::Memory::new(settings.max_memory_bytes),
             metrics: Arc::new(metrics),
             engine: OnceLock::new(),
@@ -123,7 +124,7 @@ impl Server {
                     Err(error) => Err(ServeError::Start(error.to_string())),
                 };
                 let started = opened.and_then(|engine| {
-                    workers::start(app.settings.workers, &app.queue, &engine, &app.metrics)
+                    workers::start(&app, &engine)
                         .map(|threads| (engine, threads))
                         .map_err(|error| ServeError::Start(error.to_string()))
                 });
@@ -162,7 +163,8 @@ impl Server {
         let (finished, deadline) =
             connections::serve(self.listener, router, &app, stop_or_fail).await;
         upkeep.abort();
-        app.queue.close();
+        app.images.close();
+        app.densities.close();
         // Models that are still being opened have nobody waiting for them.
         if let Ok(Ok(threads)) = tokio::time::timeout_at(deadline, opener).await {
             workers.extend(threads);

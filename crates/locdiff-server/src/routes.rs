@@ -139,14 +139,14 @@ async fn make(
     body: Body,
     wanted: impl FnOnce(&App) -> Result<Wanted, Problem>,
 ) -> Result<Vec<Made>, Problem> {
-    let wanted = match app.would_admit().and_then(|()| wanted(app)) {
+    let wanted = match app.would_admit(&app.images).and_then(|()| wanted(app)) {
         Ok(wanted) => wanted,
         Err(problem) => {
             say_farewell(headers, body).await;
             return Err(problem);
         }
     };
-    let receiving = app.queue.receiving();
+    let receiving = app.images.receiving();
     let most = most_bytes(headers, &app.settings);
     let received = app.memory.receive(headers, body, most, app.settings.body_timeout()).await?;
     let Received { bytes, mut memory } = received;
@@ -278,7 +278,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<&'static str, Proble
     security((), ("key" = [])),
 )]
 pub(crate) async fn metrics(State(app): State<App>) -> Response {
-    app.metrics.waiting.set(app.queue.waiting() as f64);
+    app.metrics.waiting.set(app.images.waiting() as f64);
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], app.metrics.text()).into_response()
 }

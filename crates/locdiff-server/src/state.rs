@@ -12,12 +12,14 @@ use crate::metrics::Metrics;
 use crate::problem::{BUSY, NOT_READY, Problem};
 use crate::queue::{Queue, Refusal};
 use crate::settings::Settings;
-use crate::workers::{ImageJob, Job};
+use crate::workers::{ImageJob, Task};
 
 /// What all requests share.
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
-    pub(crate) queue: Arc<Queue<Job>>,
+    pub(crate) images: Arc<Queue<ImageJob>>,
+    /// Apart from images: how long one takes tells nothing about the other.
+    pub(crate) densities: Arc<Queue<Task>>,
     pub(crate) memory: Memory,
     pub(crate) metrics: Arc<Metrics>,
     /// There once the models are open.
@@ -38,9 +40,9 @@ impl Shared {
     }
 
     /// Before a body is received: whether it is worth it.
-    pub(crate) fn would_admit(&self) -> Result<(), Problem> {
+    pub(crate) fn would_admit<Job>(&self, queue: &Queue<Job>) -> Result<(), Problem> {
         self.engine()?;
-        self.queue.would_admit(1).map_err(refused)
+        queue.would_admit(1).map_err(refused)
     }
 
     /// Hands images to the workers and waits for what they make of them.
@@ -52,15 +54,15 @@ impl Shared {
     ) -> Result<Vec<Made>, Problem> {
         let (wanted, memory) = (Arc::new(wanted), Arc::new(memory));
         let accepted = Instant::now();
-        let (jobs, answers): (Vec<Job>, Vec<oneshot::Receiver<Made>>) = images
+        let (jobs, answers): (Vec<ImageJob>, Vec<oneshot::Receiver<Made>>) = images
             .into_iter()
             .map(|image| {
                 let (reply, answer) = oneshot::channel();
                 let (wanted, memory) = (Arc::clone(&wanted), Arc::clone(&memory));
-                (Job::Image(ImageJob { image, wanted, reply, accepted, memory }), answer)
+                (ImageJob { image, wanted, reply, accepted, memory }, answer)
             })
             .unzip();
-        self.queue.admit(jobs).map_err(refused)?;
+        self.images.admit(jobs).map_err(refused)?;
         let mut made = Vec::with_capacity(answers.len());
         for answer in answers {
             made.push(answer.await.map_err(|_| Problem::broken())?);
@@ -68,18 +70,19 @@ impl Shared {
         Ok(made)
     }
 
-    /// Lets a worker do something else.
+    /// Lets a worker of its own do something with a density.
     pub(crate) async fn work<Product: Send + 'static>(
         &self,
         task: impl FnOnce() -> Product + Send + 'static,
     ) -> Result<Product, Problem> {
         let (reply, answer) = oneshot::channel();
-        let job = Job::Other(Box::new(move || {
+        let task: Task = Box::new(move || {
+            // Whoever asked may have gone: no work for nobody.
             if !reply.is_closed() {
                 let _ = reply.send(task());
             }
-        }));
-        self.queue.admit(vec![job]).map_err(refused)?;
+        });
+        self.densities.admit(vec![task]).map_err(refused)?;
         answer.await.map_err(|_| Problem::broken())
     }
 }

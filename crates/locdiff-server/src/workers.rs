@@ -10,17 +10,17 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use crate::engine::{Engine, Made, SentImage, Wanted, facts_of, failed};
 use crate::metrics::Metrics;
 use crate::problem::Problem;
-use crate::queue::{Limits, Queue};
+use crate::queue::Limits;
 use crate::settings::Settings;
+use crate::state::App;
 
-/// Something to be done by a worker.
-pub(crate) enum Job {
-    /// An image, together with others.
-    Image(ImageJob),
-    /// Anything else: a map to be drawn.
-    Other(Box<dyn FnOnce() + Send>),
-}
+/// Something to be done with a density: a map to be drawn.
+pub(crate) type Task = Box<dyn FnOnce() + Send>;
 
+/// One: a map uses all cores where it can.
+const DENSITY_WORKERS: usize = 1;
+
+/// An image, to be located together with others.
 pub(crate) struct ImageJob {
     pub(crate) image: SentImage,
     pub(crate) wanted: Arc<Wanted>,
@@ -40,40 +40,44 @@ pub(crate) fn limits(settings: &Settings) -> Limits {
     }
 }
 
-/// Starts the workers; they end when the queue is closed and empty.
-pub(crate) fn start(
-    count: usize,
-    queue: &Arc<Queue<Job>>,
-    engine: &Arc<Engine>,
-    metrics: &Arc<Metrics>,
-) -> std::io::Result<Vec<JoinHandle<()>>> {
-    (0..count)
-        .map(|number| {
-            let (queue, engine, metrics) =
-                (Arc::clone(queue), Arc::clone(engine), Arc::clone(metrics));
-            thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
-                while let Some(mut batch) = queue.take() {
-                    work(std::mem::take(&mut batch.jobs), &engine, &metrics);
-                }
-            })
-        })
-        .collect()
+/// Of the work on densities.
+pub(crate) fn limits_of_densities(settings: &Settings) -> Limits {
+    Limits { max_batch: 1, delay: Duration::ZERO, workers: DENSITY_WORKERS, ..limits(settings) }
 }
 
-fn work(jobs: Vec<Job>, engine: &Engine, metrics: &Metrics) {
-    let mut images = Vec::new();
-    for job in jobs {
-        match job {
-            // Whoever asked may have gone: no work for nobody.
-            Job::Image(job) if job.reply.is_closed() => metrics.abandoned.increment(1),
-            Job::Image(job) => images.push(job),
-            Job::Other(task) => {
-                if catch_unwind(AssertUnwindSafe(task)).is_err() {
-                    tracing::error!("a task panicked");
+/// Starts the workers; they end when their queues are closed and empty.
+pub(crate) fn start(app: &App, engine: &Arc<Engine>) -> std::io::Result<Vec<JoinHandle<()>>> {
+    let of_images = (0..app.settings.workers).map(|number| {
+        let (queue, engine, metrics) =
+            (Arc::clone(&app.images), Arc::clone(engine), Arc::clone(&app.metrics));
+        thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
+            while let Some(mut batch) = queue.take() {
+                work(std::mem::take(&mut batch.jobs), &engine, &metrics);
+            }
+        })
+    });
+    let of_densities = (0..DENSITY_WORKERS).map(|number| {
+        let queue = Arc::clone(&app.densities);
+        thread::Builder::new().name(format!("density-{number}")).spawn(move || {
+            while let Some(mut batch) = queue.take() {
+                for task in std::mem::take(&mut batch.jobs) {
+                    if catch_unwind(AssertUnwindSafe(task)).is_err() {
+                        tracing::error!("a task panicked");
+                    }
                 }
             }
-        }
-    }
+        })
+    });
+    of_images.chain(of_densities).collect()
+}
+
+fn work(mut images: Vec<ImageJob>, engine: &Engine, metrics: &Metrics) {
+    images.retain(|job| {
+        // Whoever asked may have gone: no work for nobody.
+        let gone = job.reply.is_closed();
+        metrics.abandoned.increment(u64::from(gone));
+        !gone
+    });
     if images.is_empty() {
         return;
     }

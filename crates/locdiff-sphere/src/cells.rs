@@ -1,10 +1,11 @@
 //! The sphere as cells of colatitude × longitude, each with 8 × 8 Gauss points.
 //!
-//! The coarsest cells are `base` rings × 2·`base` sectors; every cell may be quartered.
+//! The coarsest cells are `base` rings × 2·`base` sectors. Every cell may be cut into smaller ones, which are about as wide as high
+//! on the ground: quarters, or two halves, one above the other, where meridians are close together.
 //! Ring 0 touches the north pole, sector 0 begins at longitude −180°, so that the
 //! antimeridian is always a border of cells.
 
-use std::f64::consts::PI;
+use std::f64::consts::{FRAC_PI_2, PI};
 use std::sync::OnceLock;
 
 use crate::area::Rectangle;
@@ -14,24 +15,38 @@ use crate::{LatLon, UnitVector};
 /// Gauss points per cell and axis.
 pub(crate) const POINTS: usize = 8;
 
+/// A cell that is wider than this part of its height, on the ground, is halved in longitude too.
+const LEAST_WIDTH: f64 = 0.8;
+
 /// One number per point of a cell, `[colatitude, longitude]`.
 pub(crate) type PointValues = [[f64; POINTS]; POINTS];
 
 /// A cell of a [`Tiling`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct CellId {
+    /// How often a coarsest cell was halved in colatitude.
     pub(crate) level: u32,
+    /// How often it was halved in longitude. It follows from level and ring.
+    pub(crate) across: u32,
     pub(crate) ring: u32,
     pub(crate) sector: u32,
 }
 
-impl CellId {
-    pub(crate) fn children(self) -> [CellId; 4] {
-        std::array::from_fn(|quarter| CellId {
-            level: self.level + 1,
-            ring: 2 * self.ring + quarter as u32 / 2,
-            sector: 2 * self.sector + quarter as u32 % 2,
-        })
+/// What a cell is cut into, from north to south and then from west to east.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Two halves, one above the other.
+    Halves([CellId; 2]),
+    /// Four quarters.
+    Quarters([CellId; 4]),
+}
+
+impl Cut {
+    pub(crate) fn ids(&self) -> &[CellId] {
+        match self {
+            Cut::Halves(ids) => ids,
+            Cut::Quarters(ids) => ids,
+        }
     }
 }
 
@@ -45,63 +60,114 @@ pub(crate) struct Tiling {
 impl Tiling {
     pub(crate) fn base_cells(self) -> impl Iterator<Item = CellId> {
         let cells = (0..self.base).flat_map(move |ring| (0..2 * self.base).map(move |s| (ring, s)));
-        cells.map(|(ring, sector)| CellId { level: 0, ring, sector })
+        cells.map(|(ring, sector)| CellId { level: 0, across: 0, ring, sector })
     }
 
-    /// Side of a cell in colatitude, and in longitude.
-    pub(crate) fn width(self, level: u32) -> f64 {
+    /// Side of a cell of a level in colatitude.
+    pub(crate) fn height(self, level: u32) -> f64 {
         PI / (f64::from(self.base) * f64::from(level).exp2())
+    }
+
+    /// Side of a cell in longitude.
+    pub(crate) fn width(self, id: CellId) -> f64 {
+        self.height(id.across)
+    }
+
+    /// The longer side of a cell on the ground.
+    pub(crate) fn size(self, id: CellId) -> f64 {
+        self.height(id.level).max(self.width(id) * self.widest(id.level, id.ring).sin())
+    }
+
+    /// The smaller cells that a cell is cut into.
+    pub(crate) fn cut(self, id: CellId) -> Cut {
+        let CellId { level, across, ring, sector } = id;
+        let child = |down: u32, right: u32, across: u32| {
+            let sector = (sector << (across - id.across)) + right;
+            CellId { level: level + 1, across, ring: 2 * ring + down, sector }
+        };
+        if self.is_wide(level, across, ring) {
+            let quarter = |k: usize| child(k as u32 / 2, k as u32 % 2, across + 1);
+            Cut::Quarters(std::array::from_fn(quarter))
+        } else {
+            Cut::Halves(std::array::from_fn(|k| child(k as u32, 0, across)))
+        }
+    }
+
+    /// Whether a cell is at least 0.8 as wide as high on the ground, so that its parts must be narrower.
+    fn is_wide(self, level: u32, across: u32, ring: u32) -> bool {
+        // It is π/base·2^−across·sin θ wide and π/base·2^−level high. A sine is at least 2/π of its angle up to 90°.
+        let least = LEAST_WIDTH * f64::from(level - across).exp2().recip();
+        let widest = self.widest(level, ring);
+        2.0 / PI * widest > least || widest > least && widest.sin() > least
+    }
+
+    /// How often cells of a level and ring were halved in longitude.
+    fn across(self, level: u32, ring: u32) -> u32 {
+        (0..level).fold(0, |across, above| {
+            across + u32::from(self.is_wide(above, across, ring >> (level - above)))
+        })
+    }
+
+    /// The colatitude of a ring's longest parallel, counted from the nearer pole.
+    fn widest(self, level: u32, ring: u32) -> f64 {
+        let (rings, height) = (self.base << level, self.height(level));
+        let south = ring + 1;
+        if 2 * ring < rings && 2 * south > rings {
+            return FRAC_PI_2;
+        }
+        height * f64::from(south.min(rings - ring))
     }
 
     /// Colatitude of a cell's northern and longitude of its western side.
     pub(crate) fn corner(self, id: CellId) -> (f64, f64) {
-        let width = self.width(id.level);
-        (f64::from(id.ring) * width, f64::from(id.sector) * width - PI)
+        (f64::from(id.ring) * self.height(id.level), f64::from(id.sector) * self.width(id) - PI)
     }
 
     /// Area on the unit sphere.
     pub(crate) fn area(self, id: CellId) -> f64 {
-        let width = self.width(id.level);
+        let height = self.height(id.level);
         let (north, _) = self.corner(id);
         // cos a − cos b without cancellation.
-        2.0 * (north + 0.5 * width).sin() * (0.5 * width).sin() * width
+        2.0 * (north + 0.5 * height).sin() * (0.5 * height).sin() * self.width(id)
+    }
+
+    /// The product of a cell's sides.
+    pub(crate) fn square(self, id: CellId) -> f64 {
+        self.height(id.level) * self.width(id)
     }
 
     /// The cell of a level that holds a point.
     pub(crate) fn cell_at(self, level: u32, theta: f64, phi: f64) -> CellId {
-        let (width, rings) = (self.width(level), self.base << level);
-        let number = |angle: f64, count: u32| ((angle / width) as u32).min(count - 1);
-        CellId { level, ring: number(theta, rings), sector: number(phi + PI, 2 * rings) }
+        let number = |angle: f64, level: u32, count: u32| {
+            ((angle / self.height(level)) as u32).min((count << level) - 1)
+        };
+        let ring = number(theta, level, self.base);
+        let across = self.across(level, ring);
+        CellId { level, across, ring, sector: number(phi + PI, across, 2 * self.base) }
     }
 
     /// The point at fractions (down, right) of a cell's sides.
     pub(crate) fn point(self, id: CellId, down: f64, right: f64) -> (f64, f64) {
-        let (width, (north, west)) = (self.width(id.level), self.corner(id));
-        (north + down * width, west + right * width)
+        let (north, west) = self.corner(id);
+        (north + down * self.height(id.level), west + right * self.width(id))
     }
 
     /// Half the diagonal of a cell: no point is farther from its middle.
     pub(crate) fn reach(self, id: CellId) -> f64 {
-        let width = self.width(id.level);
-        let (north, _) = self.corner(id);
-        // The widest parallel of the cell.
-        let widest = if north < 0.5 * PI && north + width > 0.5 * PI {
-            1.0
-        } else {
-            north.sin().max((north + width).sin())
-        };
-        0.5 * width + 0.5 * width * widest
+        let widest = self.widest(id.level, id.ring).sin();
+        0.5 * self.height(id.level) + 0.5 * self.width(id) * widest
     }
 
     /// The cell in degrees.
     pub(crate) fn rectangle(self, id: CellId) -> Rectangle {
-        let width = 180.0 / (f64::from(self.base) * f64::from(id.level).exp2());
-        let side = |number: u32, origin: f64| f64::from(number) * width - origin;
+        let side = |number: u32, level: u32, origin: f64| {
+            f64::from(number) * (180.0 / (f64::from(self.base) * f64::from(level).exp2())) - origin
+        };
         Rectangle {
-            south: -side(id.ring + 1, 90.0).min(90.0),
-            west: side(id.sector, 180.0),
-            north: -side(id.ring, 90.0),
-            east: side(id.sector + 1, 180.0).min(180.0),
+            south: -side(id.ring + 1, id.level, 90.0).min(90.0),
+            west: side(id.sector, id.across, 180.0),
+            north: -side(id.ring, id.level, 90.0),
+            east: side(id.sector + 1, id.across, 180.0).min(180.0),
         }
     }
 
@@ -245,4 +311,44 @@ fn legendre_polynomial(degree: usize, x: f64) -> f64 {
         (last, value) = (value, ((2.0 * k - 1.0) * x * value - (k - 1.0) * last) / k);
     }
     value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cells of some levels around a place, from the coarsest down.
+    fn path(tiling: Tiling, theta: f64, phi: f64) -> Vec<CellId> {
+        (0..=tiling.deepest()).map(|level| tiling.cell_at(level, theta, phi)).collect()
+    }
+
+    #[test]
+    fn each_cell_is_cut_into_the_cells_of_the_next_level() {
+        for base in [2, 3, 7, 16] {
+            let tiling = Tiling { base };
+            for (theta, phi) in
+                [(1e-9, 0.3), (0.01, -3.0), (0.4, 3.1), (1.6, 0.0), (2.9, 1.0), (PI - 1e-7, -1.0)]
+            {
+                for pair in path(tiling, theta, phi).windows(2) {
+                    let parts = tiling.cut(pair[0]);
+                    assert!(parts.ids().contains(&pair[1]), "{pair:?} {parts:?}");
+                    let area: f64 = parts.ids().iter().map(|id| tiling.area(*id)).sum();
+                    let whole = tiling.area(pair[0]);
+                    assert!((area / whole - 1.0).abs() < 1e-5, "{area} {whole}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn cells_are_about_as_wide_as_high_on_the_ground() {
+        let tiling = Tiling { base: 4 };
+        for theta in [1e-6, 1e-4, 0.02, 0.3, 1.0, 1.57, 2.5, 3.1] {
+            for id in path(tiling, theta, 0.7).into_iter().skip(3) {
+                let ground = tiling.width(id) * tiling.widest(id.level, id.ring).sin();
+                let ratio = ground / tiling.height(id.level);
+                assert!((0.5..=1.61).contains(&ratio), "{theta} {id:?}: {ratio}");
+            }
+        }
+    }
 }

@@ -73,6 +73,8 @@ trait Border {
 const SMALL: Extent = Extent { mass: 1e-4, area: 4e-4 };
 /// Nor is one that was quartered so often.
 const DEEPEST_PATCH: u32 = 8;
+/// How often a leaf is cut to find a part of it that is allowed.
+const DEEPEST_CORNER: u32 = 4;
 
 impl<'a> Survey<'a> {
     pub(crate) fn new(density: &'a Density, mesh: Arc<Mesh>) -> Survey<'a> {
@@ -164,7 +166,7 @@ impl<'a> Survey<'a> {
     fn width_at(&self, place: LatLon) -> f64 {
         let (theta, phi) = angles(place);
         let leaf = self.mesh.leaf_at(theta, phi);
-        self.mesh.tiling.width(leaf.id.level) * theta.sin().max(0.1)
+        self.mesh.tiling.size(leaf.id)
     }
 
     /// The probability of a circle that is small against the cells: a spiral of places where
@@ -244,18 +246,26 @@ impl<'a> Survey<'a> {
             return Extent { mass: leaf.mass, area: self.mesh.tiling.area(leaf.id) };
         }
         let patch = Patch::of(leaf, self.mesh.tiling);
-        let (inside, whole) = self.extent_of_patch(&patch, cover, border);
+        let (mut inside, mut whole) = self.extent_of_patch(&patch, cover, border, 0);
+        // A corner of the leaf may be allowed that none of its points lies in.
+        for depth in 1..=DEEPEST_CORNER {
+            if whole.mass > 0.0 || leaf.mass == 0.0 {
+                break;
+            }
+            (inside, whole) = self.extent_of_patch(&patch, cover, border, depth);
+        }
         // The pieces may differ from the leaf by the error of interpolation.
         let correction = if whole.mass > 0.0 { leaf.mass / whole.mass } else { 1.0 };
         Extent { mass: inside.mass * correction, area: inside.area }
     }
 
-    /// What of a patch lies inside a border and is allowed, and what is allowed at all.
+    /// What of a patch lies inside a border and is allowed, and what is allowed at all. Patches are cut at least so often.
     fn extent_of_patch(
         &self,
         patch: &Patch,
         cover: Cover,
         border: &impl Border,
+        least_depth: u32,
     ) -> (Extent, Extent) {
         let (mut inside, mut allowed) = (Extent::default(), Extent::default());
         if !patch.cut && cover != Cover::Cut {
@@ -265,7 +275,7 @@ impl<'a> Survey<'a> {
         let most = patch.most();
         let enough = border.small(patch);
         let small = most.mass <= enough.mass && most.area <= enough.area;
-        if small || patch.depth >= DEEPEST_PATCH {
+        if small && patch.depth >= least_depth || patch.depth >= DEEPEST_PATCH {
             for point in patch.points() {
                 if patch.cut && !self.density.allows(place_at(point.theta, point.phi)) {
                     continue;
@@ -281,10 +291,10 @@ impl<'a> Survey<'a> {
             }
             return (inside, allowed);
         }
-        for quarter in self.quarters(patch) {
+        for quarter in self.parts(patch) {
             let is_cut = cover == Cover::Cut;
             let cover = if is_cut { border.cover(quarter.id, quarter.range()) } else { cover };
-            let (a, b) = self.extent_of_patch(&quarter, cover, border);
+            let (a, b) = self.extent_of_patch(&quarter, cover, border, least_depth);
             inside.add(a);
             allowed.add(b);
         }
@@ -316,7 +326,7 @@ impl Range {
 
 fn node_masses(tiling: Tiling, leaf: &Leaf) -> PointValues {
     let rule = Rule::get();
-    let area = tiling.width(leaf.id.level).powi(2);
+    let area = tiling.square(leaf.id);
     std::array::from_fn(|i| {
         let sin = tiling.point(leaf.id, rule.points[i], 0.0).0.sin();
         std::array::from_fn(|j| {

@@ -22,7 +22,7 @@ pub(crate) struct WaveField<'a> {
     rows: Rows,
     /// By level and ring: per colatitude the factors of all waves, `[point, wave]`.
     rings: HashMap<(u32, u32), Vec<f64>>,
-    /// By level and sector: the waves cos mφ, then sin mφ, `[wave, point]`.
+    /// By halvings and sector: the waves cos mφ, then sin mφ, `[wave, point]`.
     sectors: HashMap<(u32, u32), Vec<[f64; POINTS]>>,
 }
 
@@ -36,7 +36,7 @@ impl<'a> WaveField<'a> {
     /// F at the points of a cell.
     pub(crate) fn values(&mut self, id: CellId) -> PointValues {
         self.prepare_ring(id);
-        let waves = self.sectors.entry((id.level, id.sector)).or_insert_with(|| {
+        let waves = self.sectors.entry((id.across, id.sector)).or_insert_with(|| {
             let points = Rule::get().points.map(|point| self.tiling.point(id, 0.0, point).1);
             vectorised(FillWaves { longitudes: points, max_degree: self.basis.max_degree() })
         });

@@ -241,7 +241,7 @@ fn every_kind_is_opened_measured_and_drawn() {
                 let off = f64::from(*value) - expected;
                 // Far below the top, interpolation between the points of wide cells is coarse.
                 let visible = expected > best.log_density - 5.0;
-                assert!(!visible || off.abs() < 0.1, "{direct}: {off} at {place}");
+                assert!(!visible || off.abs() < 0.15, "{direct}: {off} at {place}");
             }
         }
     }

@@ -161,7 +161,7 @@ fn draw_denoising(folder: &Path) -> Result<()> {
         .title("A place drawn without any image: what the model believes after so many steps of DDPM")
         .caption(
             "Step 0 is the prior: where the photographs of MP16 were taken. The last picture is where \
-             nothing is left to decide. Model of experiments/objectives, a simulation.",
+             nothing is left to decide. Model `objective-likelihood` of experiments/paper, a simulation.",
         );
     std::fs::write(folder.join("denoising.png"), sheet.draw().png())?;
     Ok(())

@@ -230,7 +230,7 @@ fn report(folder: &Path) -> Result<()> {
     let accuracy = Answers::read(&folder.join("accuracy"))?;
     figures["n"] = json!(accuracy.truths.len());
     println!(
-        "A simulation: Im2GPS3k's places (n = {}) with made-up images; one seed, one pass. Other encodings: {} batches of 256, the network of configs/paper-l23.toml, by the loop of the baselines. SHDD's rows are \
+        "A simulation: Im2GPS3k's places (n = {}) with made-up images; one seed, one pass. Other encodings: {} batches of 256, the network of configs/paper-l23.toml. SHDD's rows are \
          those of [table 1](../result.md), seed 1: 1,500 batches of 512, by the product's loop. Made from commit {}.\n",
         accuracy.truths.len(),
         config(folder)?["diffusion"]["steps"],

@@ -76,7 +76,7 @@ impl Scipy {
         let python = std::env::var("LOCDIFF_PYTHON").context(
             "LOCDIFF_PYTHON names no Python with scipy: start this by experiments/run sphere-speed",
         )?;
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/sphere-speed/scipy_encode.py");
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/speed/sphere-speed/scipy_encode.py");
         let mut process = Command::new(&python)
             .args([script, &MAX_DEGREE.to_string()])
             .stdin(Stdio::piped())

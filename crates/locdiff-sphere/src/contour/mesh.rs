@@ -1,4 +1,4 @@
-//! The corners and centres of the leaves of a quadtree over the plane of longitude and
+//! The corners and centres of cells over the plane of longitude and
 //! latitude, with a value at each.
 
 use std::ops::RangeInclusive;
@@ -102,9 +102,8 @@ impl Mesh {
     /// The vertices around a leaf, counter-clockwise: its corners, and those of smaller
     /// neighbours along its sides.
     pub(super) fn boundary(&self, leaf: CellId, vertices: &mut Vec<VertexId>) {
-        let (north_west, side) = self.lattice.square(leaf);
-        let Point { row: north, column: west } = north_west;
-        let (south, east) = (north + side, west + side);
+        let (Point { row: north, column: west }, Point { row: south, column: east }) =
+            self.lattice.ends(leaf);
         vertices.clear();
         // Each side ends in the corner where the next one starts.
         vertices.extend(self.along_row(south, west..=east));
@@ -150,15 +149,19 @@ impl Lattice {
         Lattice { rows: (base as u32) << (deepest + 1), deepest }
     }
 
-    /// The north-west corner of a leaf, and the length of its side.
-    fn square(self, leaf: CellId) -> (Point, u32) {
-        let side = 2 << (self.deepest - leaf.level);
-        (Point { row: leaf.ring * side, column: leaf.sector * side }, side)
+    /// The north-west and the south-east corner of a leaf.
+    fn ends(self, leaf: CellId) -> (Point, Point) {
+        let (high, wide) = (2 << (self.deepest - leaf.level), 2 << (self.deepest - leaf.across));
+        let corner = |down: u32, right: u32| Point {
+            row: (leaf.ring + down) * high,
+            column: (leaf.sector + right) * wide,
+        };
+        (corner(0, 0), corner(1, 1))
     }
 
     fn centre(self, leaf: CellId) -> Point {
-        let (Point { row, column }, side) = self.square(leaf);
-        Point { row: row + side / 2, column: column + side / 2 }
+        let (a, b) = self.ends(leaf);
+        Point { row: a.row.midpoint(b.row), column: a.column.midpoint(b.column) }
     }
 
     /// The corners of all leaves, sorted, each once.
@@ -166,15 +169,16 @@ impl Lattice {
         let columns = 2 * self.rows;
         let mut corners = Vec::with_capacity(4 * leaves.len());
         for &leaf in leaves {
-            let (Point { row, column }, side) = self.square(leaf);
-            for row in [row, row + side] {
-                corners.extend([column, column + side].map(|column| Point { row, column }));
+            let (Point { row: north, column: west }, Point { row: south, column: east }) =
+                self.ends(leaf);
+            for row in [north, south] {
+                corners.extend([west, east].map(|column| Point { row, column }));
                 // Leaves beyond the antimeridian are neighbours as well, though in the plane
                 // they are not: with the same corners, outlines on both sides of it fit.
-                if column == 0 {
+                if west == 0 {
                     corners.push(Point { row, column: columns });
                 }
-                if column + side == columns {
+                if east == columns {
                     corners.push(Point { row, column: 0 });
                 }
             }

@@ -7,7 +7,8 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::{Polygon, outline};
-use crate::cells::CellId;
+use crate::area::Rectangle;
+use crate::cells::{CellId, Tiling, place_at};
 use crate::{LatLon, UnitVector, uniform_place};
 use checker::{assert_valid, is_covered, spherical_area};
 
@@ -16,20 +17,15 @@ fn place(latitude: f64, longitude: f64) -> LatLon {
 }
 
 fn base_cells(base: usize) -> Vec<CellId> {
-    let cell = |index: u32| CellId {
-        level: 0,
-        ring: index / (2 * base as u32),
-        sector: index % (2 * base as u32),
-    };
-    (0..2 * (base * base) as u32).map(cell).collect()
+    Tiling { base: base as u32 }.base_cells().collect()
 }
 
-/// Leaves where every cell for which `splits` says so is quartered.
+/// Leaves where every cell for which `splits` says so is cut.
 fn tree(base: usize, mut splits: impl FnMut(CellId) -> bool) -> Vec<CellId> {
     let (mut open, mut leaves) = (base_cells(base), Vec::new());
     while let Some(cell) = open.pop() {
         if splits(cell) {
-            open.extend(cell.children());
+            open.extend(Tiling { base: base as u32 }.cut(cell).ids());
         } else {
             leaves.push(cell);
         }
@@ -54,25 +50,15 @@ fn random_tree(rng: &mut impl Rng) -> (usize, Vec<CellId>) {
 /// The finest cells near the line f = 0, as a caller would refine.
 fn refined_at_rim(base: usize, levels: u32, value: impl Fn(LatLon) -> f64) -> Vec<CellId> {
     tree(base, |cell| {
-        let half = 0.5 * side(base, cell);
-        let centre = place(
-            90.0 - side(base, cell) * f64::from(cell.ring) - half,
-            side(base, cell) * f64::from(cell.sector) - 180.0 + half,
-        );
-        cell.level < levels && value(centre).abs() <= 1.5 * half.to_radians()
+        let tiling = Tiling { base: base as u32 };
+        let (theta, phi) = tiling.point(cell, 0.5, 0.5);
+        cell.level < levels && value(place_at(theta, phi)).abs() <= 0.75 * tiling.size(cell)
     })
 }
 
-/// In degrees.
-fn side(base: usize, cell: CellId) -> f64 {
-    180.0 / (base as f64 * f64::from(1 << cell.level))
-}
-
 fn contains(base: usize, cell: CellId, place: LatLon) -> bool {
-    let side = side(base, cell);
-    let south = 90.0 - place.latitude() - side * f64::from(cell.ring);
-    let east = place.longitude() + 180.0 - side * f64::from(cell.sector);
-    (0.0..=side).contains(&south) && (0.0..=side).contains(&east)
+    let Rectangle { south, west, north, east } = Tiling { base: base as u32 }.rectangle(cell);
+    (south..=north).contains(&place.latitude()) && (west..=east).contains(&place.longitude())
 }
 
 /// Radians inside the rim of a cap.
@@ -138,7 +124,7 @@ fn assert_covers(
     for _ in 0..100 {
         let point = uniform_place(rng);
         let cell = leaves.iter().find(|&&cell| contains(base, cell, point)).unwrap();
-        let diagonal = 2.0_f64.sqrt() * side(base, *cell).to_radians();
+        let diagonal = 2.0_f64.sqrt() * Tiling { base: base as u32 }.size(*cell);
         if value(point).abs() > diagonal {
             let is_covered = is_covered(polygons, [point.longitude(), point.latitude()]);
             assert_eq!(is_covered, value(point) > 0.0, "{point}");

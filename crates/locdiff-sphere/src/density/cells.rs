@@ -138,7 +138,7 @@ struct CellSheets<'a> {
 
 impl Sheets for CellSheets<'_> {
     fn must_split(&mut self, id: CellId) -> Option<f64> {
-        let width = self.tiling.width(id.level) * (1.0 - 1e-9);
+        let width = self.tiling.size(id) * (1.0 - 1e-9);
         let as_wide = (0..=crate::DEEPEST_CUBE_LEVEL).rev().find(|n| CubeCell::width(*n) >= width);
         let Cells { tree, heavy, .. } = self.cells;
         // Faces are as wide as the widest mesh cells.

@@ -251,7 +251,7 @@ struct PointSheets<'a> {
 impl Sheets for PointSheets<'_> {
     fn must_split(&mut self, id: CellId) -> Option<f64> {
         let width = self.points.kernel.width();
-        if self.tiling.width(id.level) <= CELL_WIDTHS * width {
+        if self.tiling.size(id) <= CELL_WIDTHS * width {
             return None;
         }
         let middle = LatLon::from(self.tiling.middle(id));

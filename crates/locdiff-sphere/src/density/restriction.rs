@@ -130,7 +130,7 @@ impl Sheets for RestrictedSheets<'_> {
             Cover::Inside => self.whole.must_split(id),
             Cover::Cut => {
                 // Cells as wide as the area, or as an island of it, could miss it.
-                let width_km = self.tiling.width(id.level) * EARTH_RADIUS_KM;
+                let width_km = self.tiling.size(id) * EARTH_RADIUS_KM;
                 let narrow = width_km > 0.5 * self.area.narrowest_km(&rectangle);
                 let asked = self.whole.must_split(id);
                 if !narrow {

@@ -50,7 +50,7 @@ impl<'a> Builder<'a> {
                 ids.push(id);
                 continue;
             }
-            for id in id.children() {
+            for &id in tiling.cut(id).ids() {
                 match sheets.must_split(id) {
                     None => ids.push(id),
                     Some(weight) => waiting.push(Task { weight, item: id }),
@@ -74,15 +74,15 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// Quarters a leaf and returns the numbers of its quarters.
-    fn split(&mut self, number: usize) -> [usize; 4] {
-        let quarters =
-            self.leaves[number].id.children().map(|id| Leaf::new(id, self.sheets.sheet(id)));
+    /// Cuts a leaf and returns the numbers of its parts.
+    fn split(&mut self, number: usize) -> impl Iterator<Item = usize> + use<> {
+        let cut = self.tiling.cut(self.leaves[number].id);
         let first_new = self.leaves.len();
-        let [first, rest @ ..] = quarters;
-        self.leaves[number] = first;
-        self.leaves.extend(rest);
-        [number, first_new, first_new + 1, first_new + 2]
+        let mut parts = cut.ids().iter().map(|id| Leaf::new(*id, self.sheets.sheet(*id)));
+        let first = parts.next();
+        self.leaves.extend(parts);
+        self.leaves[number] = first.expect("a cell has parts");
+        std::iter::once(number).chain(first_new..self.leaves.len())
     }
 
     /// Cuts cells until nothing that matters can lie between their points.

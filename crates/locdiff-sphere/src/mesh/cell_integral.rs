@@ -11,7 +11,7 @@ const STEP_ERROR: f64 = 0.04;
 
 /// Mass and error of a leaf in units of exp(reference).
 pub(super) fn integrate(tiling: Tiling, leaf: &mut Leaf, reference: f64, sines: &mut Sines) {
-    let area = tiling.width(leaf.id.level).powi(2);
+    let area = tiling.square(leaf.id);
     // Beyond the border of a cut cell there may be more than at its points inside.
     let highest =
         if leaf.sheet.is_cut() { highest(&leaf.sheet.values) } else { leaf.sheet.highest() };

@@ -122,7 +122,7 @@ impl<'s, 'a> Points<'s, 'a> {
         let id = self.survey.mesh.leaves[self.leaves[number / CELL]].id;
         let (theta, phi) =
             tiling.point(id, points[number % CELL / POINTS], points[number % POINTS]);
-        (place_at(theta, phi), 0.15 * tiling.width(id.level))
+        (place_at(theta, phi), 0.15 * tiling.height(id.level))
     }
 
     /// Links between points of different cells, both ways.
@@ -171,13 +171,14 @@ impl<'s, 'a> Points<'s, 'a> {
             return None;
         }
         let id = mesh.leaves[leaf].id;
-        let ((north, west), width) = (mesh.tiling.corner(id), mesh.tiling.width(id.level));
+        let (north, west) = mesh.tiling.corner(id);
+        let (height, width) = (mesh.tiling.height(id.level), mesh.tiling.width(id));
         let points = Rule::get().points;
         let nearest = |fraction: f64| {
             let distance = |k: &usize| (points[*k] - fraction).abs();
             (0..POINTS).min_by(|a, b| distance(a).total_cmp(&distance(b))).unwrap_or(0)
         };
-        let (row, column) = (nearest((theta - north) / width), nearest((phi - west) / width));
+        let (row, column) = (nearest((theta - north) / height), nearest((phi - west) / width));
         Some(cell * CELL + row * POINTS + column)
     }
 

@@ -55,9 +55,8 @@ impl Border for CircleBorder<'_> {
         let east = -(y * cos_phi - x * sin_phi);
         let norm = south.hypot(east).max(f64::MIN_POSITIVE);
         let ((row, column), edges) = (point.index, &Rule::get().edges);
-        let half = 0.5 * self.tiling.width(patch.id.level);
-        let height = half * (edges[row + 1] - edges[row]);
-        let width = half * (edges[column + 1] - edges[column]) * sin;
+        let height = 0.5 * self.tiling.height(patch.id.level) * (edges[row + 1] - edges[row]);
+        let width = 0.5 * self.tiling.width(patch.id) * (edges[column + 1] - edges[column]) * sin;
         // The rectangle isn't centred on its point, but nearly.
         share_below(self.radius - away, (south / norm).abs() * height, (east / norm).abs() * width)
     }

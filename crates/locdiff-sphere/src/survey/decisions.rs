@@ -135,8 +135,8 @@ impl CellMass {
 const WIDEST: f64 = 0.16;
 
 fn add_fine(patch: &Patch, cells: &mut Vec<CellMass>) {
-    if patch.tiling.width(patch.id.level) > WIDEST {
-        patch.quarters().iter().for_each(|quarter| add_fine(quarter, cells));
+    if patch.tiling.size(patch.id) > WIDEST {
+        patch.parts().iter().for_each(|part| add_fine(part, cells));
     } else {
         let points = patch.points().map(|point| ((point.theta, point.phi), point.extent.mass));
         cells.push(CellMass::new(points, patch.tiling.reach(patch.id)));
@@ -150,7 +150,7 @@ impl Cells {
         let (tiling, points) = (survey.mesh.tiling, Rule::get().points);
         let mut cells = Vec::new();
         for leaf in survey.leaves_with_mass().filter(|leaf| leaf.mass > 1e-9) {
-            if leaf.sheet.is_cut() || tiling.width(leaf.id.level) <= WIDEST {
+            if leaf.sheet.is_cut() || tiling.size(leaf.id) <= WIDEST {
                 let masses = survey.node_masses(leaf);
                 let weighted = (0..POINTS * POINTS).map(|k| {
                     let (i, j) = (k / POINTS, k % POINTS);

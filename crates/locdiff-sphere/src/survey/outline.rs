@@ -72,8 +72,7 @@ impl Region<'_> {
             || patch.cut
             || self.crosses_edges_of(patch);
         if crossed && patch.depth < self.survey.outline_depth() && !self.is_fine(patch) {
-            let quarters = self.survey.quarters(patch);
-            quarters.iter().for_each(|quarter| self.add_cells(quarter, cells));
+            self.survey.parts(patch).iter().for_each(|part| self.add_cells(part, cells));
         } else {
             cells.push(patch.id);
         }

@@ -1,13 +1,13 @@
 //! A leaf or a part of one, with the density from the polynomial through the leaf's points.
 
 use super::{Extent, Range};
-use crate::cells::{CellId, POINTS, PointValues, Rule, Tiling};
+use crate::cells::{CellId, Cut, POINTS, PointValues, Rule, Tiling};
 use crate::mesh::{Leaf, is_stepped};
 
 pub(super) struct Patch {
     pub(super) id: CellId,
     pub(super) tiling: Tiling,
-    /// How often the leaf was quartered.
+    /// How often the leaf was cut.
     pub(super) depth: u32,
     /// Whether a border of the density's support may run through it.
     pub(super) cut: bool,
@@ -40,36 +40,42 @@ impl Patch {
         Patch { id: leaf.id, tiling, depth: 0, cut, stepped, values, logarithmic }
     }
 
-    pub(super) fn quarters(&self) -> [Patch; 4] {
-        let ids = self.id.children();
-        std::array::from_fn(|quarter| {
-            let (down, right) = (quarter / 2, quarter % 2);
+    pub(super) fn parts(&self) -> Vec<Patch> {
+        let cut = self.tiling.cut(self.id);
+        let part = |(k, id): (usize, &CellId)| {
+            let (down, right) = match cut {
+                Cut::Halves(_) => (k, None),
+                Cut::Quarters(_) => (k / 2, Some(k % 2)),
+            };
             let values = if self.stepped {
                 self.copied(down, right)
             } else {
                 self.interpolated(down, right)
             };
-            Patch { id: ids[quarter], depth: self.depth + 1, values, ..*self }
-        })
+            Patch { id: *id, depth: self.depth + 1, values, ..*self }
+        };
+        cut.ids().iter().enumerate().map(part).collect()
     }
 
-    /// Quarters whose log-densities at their points are known.
-    pub(super) fn quarters_with(&self, values: impl Fn(CellId) -> PointValues) -> [Patch; 4] {
-        self.id.children().map(|id| {
-            let values = values(id);
+    /// Parts whose log-densities at their points are known.
+    pub(super) fn parts_with(&self, values: impl Fn(CellId) -> PointValues) -> Vec<Patch> {
+        let part = |id: &CellId| {
+            let values = values(*id);
             let constant = !is_stepped(&values) && values[0][0].is_finite();
-            Patch { id, depth: self.depth + 1, values, stepped: !constant, ..*self }
-        })
+            Patch { id: *id, depth: self.depth + 1, values, stepped: !constant, ..*self }
+        };
+        self.tiling.cut(self.id).ids().iter().map(part).collect()
     }
 
-    /// Values at the points of a quarter, each that of the part in which it lies.
-    fn copied(&self, down: usize, right: usize) -> PointValues {
+    /// Values at the points of a part, each that of the point's share in which it lies.
+    fn copied(&self, down: usize, right: Option<usize>) -> PointValues {
         let parts = &Rule::get().parts_of_halves;
-        parts[down].map(|i| parts[right].map(|j| self.values[i][j]))
+        let columns = right.map_or(std::array::from_fn(|j| j), |right| parts[right]);
+        parts[down].map(|i| columns.map(|j| self.values[i][j]))
     }
 
-    /// Values at the points of a quarter: half down, half right.
-    fn interpolated(&self, down: usize, right: usize) -> PointValues {
+    /// Values at the points of a part: a half down, and a half right or all.
+    fn interpolated(&self, down: usize, right: Option<usize>) -> PointValues {
         let rule = Rule::get();
         let mut rows = [[0.0; POINTS]; POINTS];
         for i in 0..POINTS {
@@ -80,6 +86,7 @@ impl Patch {
                 }
             }
         }
+        let Some(right) = right else { return rows };
         let mut values = [[0.0; POINTS]; POINTS];
         for i in 0..POINTS {
             for k in 0..POINTS {
@@ -97,7 +104,7 @@ impl Patch {
 
     pub(super) fn points(&self) -> impl Iterator<Item = Point> {
         let rule = Rule::get();
-        let square = self.tiling.width(self.id.level).powi(2);
+        let square = self.tiling.square(self.id);
         let sines = rule.points.map(|point| self.tiling.point(self.id, point, 0.0).0.sin());
         (0..POINTS * POINTS).map(move |k| {
             let (i, j) = (k / POINTS, k % POINTS);
@@ -137,14 +144,13 @@ impl Patch {
     /// The log-density at a point of the patch.
     pub(super) fn log_density_at(&self, theta: f64, phi: f64) -> f64 {
         let (north, west) = self.tiling.corner(self.id);
-        let width = self.tiling.width(self.id.level);
+        let down = (theta - north) / self.tiling.height(self.id.level);
+        let right = (phi - west) / self.tiling.width(self.id);
         let rule = Rule::get();
         if self.stepped {
-            let [i, j] = [theta - north, phi - west].map(|way| rule.part_at(way / width));
-            return self.log_density(self.values[i][j]);
+            return self.log_density(self.values[rule.part_at(down)][rule.part_at(right)]);
         }
-        let down = rule.interpolation((theta - north) / width);
-        let right = rule.interpolation((phi - west) / width);
+        let (down, right) = (rule.interpolation(down), rule.interpolation(right));
         let value = (0..POINTS)
             .map(|i| {
                 let along: f64 = (0..POINTS).map(|j| right[j] * self.values[i][j]).sum();

@@ -158,10 +158,10 @@ impl Border for LevelSet {
     fn cover(&self, id: CellId, Range { lowest, highest }: Range) -> Cover {
         // Between and beyond the points there may be a little more.
         let margin = if lowest.is_finite() { 0.1 * (highest - lowest) + 1e-3 * TIE } else { 1.0 };
-        let (north, width) = (self.tiling.corner(id).0, self.tiling.width(id.level));
+        let (north, height) = (self.tiling.corner(id).0, self.tiling.height(id.level));
         if lowest - margin - TIE * north.cos() >= self.threshold {
             Cover::Inside
-        } else if highest + margin - TIE * (north + width).cos() < self.threshold {
+        } else if highest + margin - TIE * (north + height).cos() < self.threshold {
             Cover::Outside
         } else {
             Cover::Cut
@@ -172,7 +172,7 @@ impl Border for LevelSet {
         let above = rank_of(point) - self.threshold;
         // Ranks around the point vary by about so much; without it, all points of a line
         // along the border would change sides at once.
-        let height = Rule::get().weights[point.index.0] * self.tiling.width(patch.id.level);
+        let height = Rule::get().weights[point.index.0] * self.tiling.height(patch.id.level);
         let variation = patch.variation(point) + TIE * point.theta.sin() * height;
         if above.is_finite() { (0.5 + above / variation).clamp(0.0, 1.0) } else { 0.0 }
     }

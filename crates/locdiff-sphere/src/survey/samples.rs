@@ -54,8 +54,8 @@ impl Survey<'_> {
 
 /// The largest sine of the colatitude in a patch.
 fn widest_sine(theta: f64, down: f64, patch: &Patch, survey: &Survey<'_>) -> f64 {
-    let width = survey.mesh.tiling.width(patch.id.level);
-    let (north, south) = (theta - down * width, theta + (1.0 - down) * width);
+    let height = survey.mesh.tiling.height(patch.id.level);
+    let (north, south) = (theta - down * height, theta + (1.0 - down) * height);
     if north < std::f64::consts::FRAC_PI_2 && south > std::f64::consts::FRAC_PI_2 {
         1.0
     } else {

@@ -37,11 +37,11 @@ impl<'a> Steps<'a> {
 }
 
 impl Survey<'_> {
-    /// The quarters of a patch, as exact as they can be had cheaply.
-    pub(super) fn quarters(&self, patch: &Patch) -> [Patch; 4] {
+    /// The parts of a patch, as exact as they can be had cheaply.
+    pub(super) fn parts(&self, patch: &Patch) -> Vec<Patch> {
         match &self.steps {
-            Some(steps) => patch.quarters_with(|id| steps.values(self.mesh.tiling, id)),
-            None => patch.quarters(),
+            Some(steps) => patch.parts_with(|id| steps.values(self.mesh.tiling, id)),
+            None => patch.parts(),
         }
     }
 }
