@@ -15,7 +15,7 @@ pub fn degrees(curves: &[(&str, Curve)]) -> Result<()> {
     for (title, curve) in curves {
         let mut chart = Chart::new("degree L", "test places, %")
             .y_range(0.0..=100.0)
-            .x_range(10.0..=36.0)
+            .x_range(5.0..=33.0)
             .width_px(560)
             .height_px(400);
         for (k, radius) in ACCURACY_RADII_KM.iter().enumerate() {
