@@ -18,6 +18,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 const USAGE: &str = "paper work [MINUTES]    trains and answers what is missing, one after another; several may work at once
 paper config ROW        the whole configuration of a row
+paper retrieve          retrieval over all lists, which is the last thing that `work` does
 paper model ROW         trains its model (seed 1) if it is not there, and prints where it is
 paper report            tables and figures of the committed answers; docs/paper.md must have the same
 paper objectives        objectives compared by accuracy and likelihood
@@ -35,6 +36,7 @@ fn main() -> Result<()> {
             println!("{}", toml::to_string(&config)?);
             Ok(())
         }
+        ["retrieve"] => runs::retrieve(&Task::build()?),
         ["model", name] => {
             runs::trained(rows.find(name)?, 1, &Task::build()?)?;
             println!("{}", runs::directory(&rows.find(name)?.key(1)?).join("model").display());

@@ -114,13 +114,18 @@ pub fn work(rows: &Rows, task: &Task, minutes: f64) -> Result<()> {
             );
         }
     }
-    let lists = Run::folder().join("retrieval-lists.npy");
-    if !lists.exists() && began.elapsed().as_secs_f64() < 60.0 * minutes {
-        let Some(_mine) = Claim::on("retrieval")? else { return Ok(()) };
-        let found = lists::lists(task).flat_map(|list| lists::nearest(task, &list)).collect();
-        write_lists(&lists, found)?;
+    if began.elapsed().as_secs_f64() < 60.0 * minutes {
+        retrieve(task)?;
     }
     Ok(())
+}
+
+/// Retrieval over all lists, if it is not there.
+pub fn retrieve(task: &Task) -> Result<()> {
+    let path = Run::folder().join("retrieval-lists.npy");
+    let Some(_mine) = Claim::on("retrieval")?.filter(|_| !path.exists()) else { return Ok(()) };
+    let found = lists::lists(task).flat_map(|list| lists::nearest(task, &list)).collect();
+    write_lists(&path, found)
 }
 
 /// Whether the committed answers by retrieval are of today's data and arithmetic.
