@@ -58,7 +58,8 @@ pub fn lists(curves: &[(&str, Vec<[f64; 5]>)]) -> Result<()> {
             .height_px(320);
         for (title, curve) in curves {
             let points = curve.iter().enumerate().map(|(at, shares)| (1.0 + at as f64, shares[k]));
-            let title = title.split([',', ' ']).next().unwrap_or(title);
+            let title = title.split(" by ").next().and_then(|title| title.split(',').next());
+            let title = title.unwrap_or_default();
             chart = chart.series(Series::points(title, points).joined());
         }
         sheet = sheet.panel(format!("within {radius} km"), chart.draw());
