@@ -3,6 +3,7 @@
 mod lists;
 mod objectives;
 mod plots;
+mod quoted;
 mod report;
 mod retrieval;
 mod rows;

@@ -2,8 +2,9 @@
 
 import { Server, ServerProblem, type Answer, type ModelEntry, type PageSettings } from "./api";
 import type { Basemap } from "./basemap";
-import { answerColumn, problemColumn, waitingColumn, type Actions } from "./column";
+import { answerColumn, keepingInput, problemColumn, waitingColumn, type Actions } from "./column";
 import { drawnRegion, parseConstraint, type Constraint } from "./constraints";
+import { Constraining } from "./constraining";
 import { Drawing } from "./drawing";
 import type { Engine } from "./engine";
 import { km, measuredKm, percent } from "./format";
@@ -15,7 +16,7 @@ import { named } from "./names";
 import { Player } from "./playback";
 import { saveGeojson, saveMap, saveReport } from "./save/actions";
 import { apply, onSystemTheme } from "./theme";
-import { groundOf, newVisit, nounOf, sha256, type Visit } from "./visit";
+import { groundOf, newVisit, nounOf, sha256, type Visit, type Within } from "./visit";
 
 interface Parts {
   server: Server;
@@ -34,12 +35,15 @@ const LISTED_WITHIN = 12;
 const PINS = 9;
 /** A circle that shows the ground of a picture, in widths of the ground: the square with its corners, and a little around it. */
 const GROUND_RADIUS = 0.62;
+/** A coarse answer is refined after this time at the latest, even if it is not drawn yet. */
+const LONGEST_DRAWING_MS = 4000;
 
 export class App {
   readonly visits: Visit[] = [];
   readonly #parts: Parts;
   readonly #player: Player;
   readonly #drawing: Drawing;
+  readonly #constraining: Constraining<Visit, Within>;
   #current: Visit | null = null;
   #drawn = 0;
   /** Of the picture on its ground: as somebody set it last. */
@@ -71,6 +75,12 @@ export class App {
     this.#parts = parts;
     this.#player = new Player(parts);
     this.#drawing = new Drawing(parts.globe, byId("sketch-bar"));
+    this.#constraining = new Constraining<Visit, Within>({
+      compute: (visit, constraints, coarsely, isWanted) => this.#within(visit, constraints, coarsely, isWanted),
+      show: (visit, answer) => this.#showWithin(visit, answer),
+      drop: ({ current }) => void parts.engine.release([current]),
+      fail: (visit, error, coarsely) => this.#failWithin(visit, error, coarsely),
+    });
   }
 
   get current(): Visit | null {
@@ -300,8 +310,6 @@ export class App {
     this.#say(`Showing candidate ${index + 1}, ${place.name}, ${nounOf(visit)} ${percent(place.mass)}.`);
   }
 
-  #constraining: Promise<void> = Promise.resolve();
-
   async #constrainByText(text: string): Promise<void> {
     const { basemap } = this.#parts;
     const parsed = parseConstraint(text, basemap.countries, () => basemap.land.geometry.coordinates);
@@ -320,38 +328,57 @@ export class App {
     });
   }
 
-  /** One change after the other: each begins with what the last one left. */
-  #constrain(change: (known: Constraint[]) => Constraint[]): Promise<void> {
+  /** Resolves once the final answer is shown. */
+  async #constrain(change: (known: Constraint[]) => Constraint[]): Promise<void> {
     const visit = this.#current;
-    if (visit === null || visit.state !== "answered") return Promise.resolve();
-    this.#constraining = this.#constraining.then(() => this.#setConstraints(visit, change(visit.constraints)));
-    return this.#constraining;
-  }
-
-  async #setConstraints(visit: Visit, constraints: Constraint[]): Promise<void> {
-    const { engine } = this.#parts;
+    if (visit === null || visit.state !== "answered") return;
     byId("column").setAttribute("aria-busy", "true");
     this.#say("Computing the answer within the constraint.");
+    await this.#constraining.change(visit, change);
+  }
+
+  async #within(visit: Visit, constraints: Constraint[], coarsely: boolean, isWanted: () => boolean): Promise<Within> {
+    const { engine } = this.#parts;
+    const { number, final } = await engine.restrict(visit.whole, constraints.map(({ area }) => area), coarsely);
+    // A newer constraint waits for the request that the engine is working on, not for all of them.
+    const goOn = () => {
+      if (isWanted()) return;
+      void engine.release([number]);
+      throw new Error("a newer constraint was set");
+    };
+    goOn();
+    const groundAllowed = visit.ground === null || (await engine.allows(number, visit.ground.footprint.middle));
+    // The final lines replace coarse ones: the map isn't without any in between.
+    const regions = coarsely ? null : await engine.regions(number);
+    goOn();
+    return { ...(await this.#measured(visit, number)), constraints, final, current: number, regions, groundAllowed };
+  }
+
+  async #showWithin(visit: Visit, answer: Within): Promise<void> {
+    const refined = !visit.final && visit.constraints === answer.constraints;
     const before = visit.current;
-    try {
-      const number = await engine.restrict(visit.whole, constraints.map(({ area }) => area));
-      const groundAllowed = visit.ground === null || (await engine.allows(number, visit.ground.footprint.middle));
-      Object.assign(visit, { ...(await this.#measured(visit, number)), current: number, constraints, regions: null, groundAllowed });
-      if (visit === this.#current) {
-        this.#render();
-        this.#stage(visit, true);
-      }
-      void this.#outline(visit);
-      if (before !== visit.whole && before !== number) void engine.release([before]);
-      if (visit !== this.#current) return;
-      byId("within").focus({ preventScroll: true });
+    Object.assign(visit, answer);
+    if (before !== visit.whole && before !== visit.current) void this.#parts.engine.release([before]);
+    byId("column").removeAttribute("aria-busy");
+    if (visit === this.#current) {
+      if (refined) keepingInput(() => this.#render());
+      else this.#render();
+      if (!document.body.classList.contains("denoising") || !refined) this.#stage(visit, !refined);
+      if (!refined) byId("within").focus({ preventScroll: true });
       this.#announce(visit);
-    } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
-      if (visit === this.#current) byId("within-problem").textContent = `That leaves nothing: ${message}.`;
-    } finally {
-      byId("column").removeAttribute("aria-busy");
     }
+    if (visit.regions === null) await this.#outline(visit);
+    // Not forever: a map that is hidden or being moved is never settled.
+    if (visit === this.#current) await Promise.race([this.#parts.globe.settled(), pause(LONGEST_DRAWING_MS)]);
+  }
+
+  #failWithin(visit: Visit, error: unknown, coarsely: boolean): void {
+    const message = error instanceof Error ? error.message : String(error);
+    byId("column").removeAttribute("aria-busy");
+    if (!coarsely) {
+      document.getElementById("refining")?.remove();
+      this.#say(`The answer could not be refined: ${message}.`, true);
+    } else if (visit === this.#current) byId("within-problem").textContent = `That leaves nothing: ${message}.`;
   }
 
   async #saving(run: (globe: Globe, visit: Visit) => Promise<void>): Promise<void> {
@@ -360,6 +387,9 @@ export class App {
     // What is saved is the answer, not a step on the way to it.
     this.#endDenoising();
     try {
+      if (!visit.final) this.#say("Waiting for the refined answer.", true);
+      await this.#constraining.finished(visit);
+      if (!visit.final) throw new Error("the answer within the constraint could not be refined");
       if (visit.regions === null) await this.#outline(visit);
       await run(this.#parts.globe, visit);
       this.#say("Saved.");
@@ -390,7 +420,8 @@ export class App {
     const where = [best.name, best.around].filter((part) => part !== "").join(", ");
     const ground = groundOf(visit);
     const shown = ground === null ? "" : ` The picture is on the map, ${measuredKm(ground.footprint.width_km)} wide.`;
-    this.#say(`Prediction: ${where}, ${nounOf(visit)} ${percent(best.mass)}. Half within ${km(summary.radius_50_km)}. ${count} candidates.${within}${shown}`);
+    const refining = visit.final ? "" : " A coarse answer: the refined one follows.";
+    this.#say(`Prediction: ${where}, ${nounOf(visit)} ${percent(best.mass)}. Half within ${km(summary.radius_50_km)}. ${count} candidates.${within}${shown}${refining}`);
   }
 
   #say(message: string, visible = false): void {
@@ -414,6 +445,8 @@ function words(error: unknown): NonNullable<Visit["problem"]> {
   const detail = error instanceof Error ? error.message : String(error);
   return { title: "The answer could not be shown", detail, advice: "Try again, or another picture.", status: 0 };
 }
+
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 function toast(message: string): void {
   document.querySelector(".toast")?.remove();

@@ -76,7 +76,7 @@ export function answerColumn(visit: Visit, { theme, countries, opacity }: Settin
   const head = h(
     "section",
     { class: "answer", "aria-labelledby": "answer-title" },
-    h("p", { class: "eyebrow" }, "Prediction", h("span", { class: "by" }, ` by ${model.name}`)),
+    h("p", { class: "eyebrow" }, "Prediction", h("span", { class: "by" }, ` by ${model.name}`), !visit.final && h("span", { class: "by", id: "refining" }, " · refining")),
     h("h2", { class: "place", id: "answer-title" }, best.name),
     best.around !== "" && h("p", { class: "around" }, best.around),
     h("p", { class: "coordinates" }, coordinates(best.latitude, best.longitude, 3)),
@@ -152,7 +152,7 @@ function candidates(visit: Visit, noun: string, actions: Actions): HTMLElement {
       {},
       h(
         "button",
-        { type: "button", class: "candidate", "data-index": index, onclick: () => actions.choose(index), style: `--part:${place.mass.toFixed(4)}` },
+        { type: "button", class: "candidate", id: `candidate-${index}`, "data-index": index, onclick: () => actions.choose(index), style: `--part:${place.mass.toFixed(4)}` },
         h("span", { class: "rank" }, String(index + 1)),
         h("span", { class: "name" }, place.name, h("small", {}, place.around || coordinates(place.latitude, place.longitude))),
         h("span", { class: "numbers" }, h("b", {}, percent(place.mass)), h("small", {}, `± ${km(place.radius_km)}`)),
@@ -276,8 +276,30 @@ function facts(visit: Visit): HTMLElement {
   ];
   return h(
     "details",
-    { class: "block facts" },
+    { class: "block facts", id: "facts" },
     h("summary", {}, "Where this comes from"),
     h("dl", {}, ...entries.flatMap(([term, text]) => [h("dt", {}, term), h("dd", {}, text)])),
   );
+}
+
+/** Makes the column of the same answer anew, without taking from people what they have typed, opened or focused there. */
+export function keepingInput(remake: () => void): void {
+  const focused = document.activeElement;
+  const before = document.querySelector<HTMLInputElement>("#within");
+  const problem = document.querySelector("#within-problem")?.textContent ?? "";
+  const opened = document.querySelector("#facts")?.hasAttribute("open") ?? false;
+  const expanded = document.querySelectorAll("#column .candidate").length > LISTED;
+  remake();
+  if (expanded) document.querySelector<HTMLElement>("#column .more")?.click();
+  if (opened) document.querySelector("#facts")?.setAttribute("open", "");
+  document.querySelector("#within-problem")?.replaceChildren(problem);
+  const after = document.querySelector<HTMLInputElement>("#within");
+  if (before !== null && after !== null) {
+    after.value = before.value;
+    after.setSelectionRange(before.selectionStart, before.selectionEnd);
+    if (before.hasAttribute("aria-invalid")) after.setAttribute("aria-invalid", "true");
+  }
+  const again = focused === null || focused.isConnected ? focused : document.getElementById(focused.id);
+  if (again instanceof HTMLElement && again !== document.body) again.focus({ preventScroll: true });
+  else if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
 }

@@ -5,7 +5,7 @@ import type { DensityRecord, Point } from "./api";
 import type { Theme } from "./colours";
 import type { AreaRecord } from "./constraints";
 import type { Reply, Request } from "./engine.worker";
-import type { Regions, Scale, Summary } from "./wasm";
+import type { Regions, Restricted, Scale, Summary } from "./wasm";
 
 interface Waiting {
   resolve(value: unknown): void;
@@ -56,9 +56,9 @@ export class Engine {
     return this.#ask({ kind: "open", density }) as Promise<number>;
   }
 
-  /** The density on the intersection of areas; without any, the same number. */
-  restrict(number: number, areas: AreaRecord[]): Promise<number> {
-    return this.#ask({ kind: "restrict", number, areas }) as Promise<number>;
+  /** The density on the intersection of areas; without any, the same number. `coarsely`: at once, but maybe not final. */
+  restrict(number: number, areas: AreaRecord[], coarsely: boolean): Promise<Restricted> {
+    return this.#ask({ kind: "restrict", number, areas, coarsely }) as Promise<Restricted>;
   }
 
   summary(number: number, candidates: number): Promise<Summary> {

@@ -3,11 +3,11 @@
 import { paint, type Theme } from "./colours";
 import type { AreaRecord } from "./constraints";
 import type { DensityRecord, Point } from "./api";
-import { Maps } from "./wasm";
+import { Maps, type Restricted } from "./wasm";
 
 export type Request =
   | { kind: "open"; density: DensityRecord }
-  | { kind: "restrict"; number: number; areas: AreaRecord[] }
+  | { kind: "restrict"; number: number; areas: AreaRecord[]; coarsely: boolean }
   | { kind: "summary"; number: number; candidates: number }
   | { kind: "scale"; number: number }
   | { kind: "regions"; number: number }
@@ -45,14 +45,15 @@ async function answer(request: Request): Promise<{ value: unknown; transfer: Tra
       return { value: outer(engine.open(request.density)), transfer: [] };
     case "restrict": {
       const whole = inner(request.number);
-      let number = whole;
+      let [number, final] = [whole, true];
       for (const area of request.areas) {
-        const next = engine.restrict(number, area);
+        const next = request.coarsely ? engine.restrictCoarsely(number, area) : { number: engine.restrict(number, area), final: true };
         // Restricted densities share what they restrict: the steps between aren't needed by number.
         if (number !== whole) engine.release(number);
-        number = next;
+        number = next.number;
+        final &&= next.final;
       }
-      return { value: outer(number), transfer: [] };
+      return { value: { number: outer(number), final } satisfies Restricted, transfer: [] };
     }
     case "summary":
       return { value: engine.summary(inner(request.number), request.candidates), transfer: [] };

@@ -21,6 +21,8 @@ export interface Visit {
   /** SHA-256 as computed here, if the browser can. */
   localSha256: string | null;
   constraints: Constraint[];
+  /** Whether what is shown is final: under a new constraint, a coarse answer comes first. */
+  final: boolean;
   /** Numbers of densities in the engine: of the whole Earth, and under the constraints. */
   whole: number;
   current: number;
@@ -50,6 +52,7 @@ export function newVisit(file: Blob, name: string, model: string | null): Visit 
     model,
     localSha256: null,
     constraints: [],
+    final: true,
     whole: 0,
     current: 0,
     summary: null,
@@ -60,6 +63,9 @@ export function newVisit(file: Blob, name: string, model: string | null): Visit 
     frames: null,
   };
 }
+
+/** What changes with the constraints. */
+export type Within = Pick<Visit, "constraints" | "final" | "current" | "summary" | "places" | "regions" | "groundAllowed">;
 
 /** The ground to be shown, if there is any within the constraints. */
 export function groundOf(visit: Pick<Visit, "ground" | "groundAllowed">): Ground | null {

@@ -12,6 +12,7 @@ interface Exports {
   locdiff_output_len(): number;
   locdiff_open(json: number, length: number): number;
   locdiff_restrict(number: number, json: number, length: number): number;
+  locdiff_restrict_coarsely(number: number, json: number, length: number): number;
   locdiff_release(number: number): void;
   locdiff_summary(number: number, candidates: number): number;
   locdiff_scale(number: number): number;
@@ -19,6 +20,12 @@ interface Exports {
   locdiff_outline(json: number, length: number): number;
   locdiff_allows(number: number, latitude: number, longitude: number): number;
   locdiff_tile(number: number, zoom: number, x: number, y: number, size: number): number;
+}
+
+/** A density on a part of the Earth. It is coarse unless it is final. */
+export interface Restricted {
+  number: number;
+  final: boolean;
 }
 
 /** What it takes to draw a density. */
@@ -60,6 +67,14 @@ export class Maps {
     return this.#checked(
       this.#withText(area, (at, length) => this.#exports.locdiff_restrict(number, at, length)),
     );
+  }
+
+  /** Within a small budget; it says whether that was enough for what `restrict` gives. */
+  restrictCoarsely(number: number, area: AreaRecord): Restricted {
+    const restricted = this.#checked(
+      this.#withText(area, (at, length) => this.#exports.locdiff_restrict_coarsely(number, at, length)),
+    );
+    return { number: restricted, final: JSON.parse(this.#text()) as boolean };
   }
 
   release(number: number): void {

@@ -72,6 +72,7 @@ function visit(): Visit {
     answeredAt: new Date(0),
     model: null,
     localSha256: "cd".repeat(32),
+    final: true,
     constraints: [{ label: `in ${evil}`, area: { kind: "circle", latitude: 0, longitude: 0, radius_km: 1 } }],
     whole: 1,
     current: 2,

@@ -48,6 +48,9 @@ pub(crate) struct Arguments {
     /// An image that would wait longer is refused at once
     #[arg(long, env = "LOCDIFF_MAX_WAIT_MS", value_name = "MS", default_value_t = Settings::default().max_wait_ms)]
     max_wait_ms: u64,
+    /// CPU time that the work on one density may be expected to take; more is refused at once
+    #[arg(long, env = "LOCDIFF_DENSITY_BUDGET_MS", value_name = "MS", default_value_t = Settings::default().density_budget_ms)]
+    density_budget_ms: u64,
     /// Images in one request at most
     #[arg(long, env = "LOCDIFF_MAX_IMAGES", value_name = "N", default_value_t = Settings::default().max_images)]
     max_images: usize,
@@ -120,6 +123,7 @@ impl Arguments {
             workers: self.workers,
             max_queue: self.max_queue,
             max_wait_ms: self.max_wait_ms,
+            density_budget_ms: self.density_budget_ms,
             max_images: self.max_images,
             max_image_bytes: self.max_image_bytes,
             max_image_pixels: self.max_image_pixels,

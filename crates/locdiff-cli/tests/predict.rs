@@ -136,7 +136,7 @@ rgb.jpg
   score 20 %; half within 9,700 km, nine tenths within 17,000 km
 
    1    20 %  48.857,2.352       ±29 km     Paris, Ile-de-France, France
-   2    19 %  35.676,139.650     ±30 km     Tokyo, Japan
+   2    19 %  35.676,139.650     ±29 km     Tokyo, Japan
    3    16 %  -18.142,178.442    ±29 km     Suva, Central, Fiji
 
   a prediction by geoclip: GeoCLIP over its gallery of 8 places; it is the one installed for

@@ -1,5 +1,7 @@
 //! `POST /v1/density`: a density that came with an answer, as numbers, a picture or regions.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
@@ -8,39 +10,32 @@ use axum::response::{IntoResponse, Response};
 use locdiff::locate::{CandidateFacts, Decode, features};
 use locdiff::{Constraint, Summary};
 use locdiff_map::{LineStyle, Map, Marker, Outline, Projection, Theme};
-use locdiff_sphere::{Density, DensityRecord, LatLon, MultiPolygon};
-use rayon::prelude::*;
-use serde::Serialize;
+use locdiff_sphere::{
+    Area, Budget, Cost, DensityRecord, LatLon, MultiPolygon, OverBudget, RecordLimits, Stop, Survey,
+};
 use serde_json::{Value, json};
-use utoipa::ToSchema;
 
-use crate::body::say_farewell;
+use crate::body::{Received, say_farewell};
+use crate::grid::GridAnswer;
 use crate::options::Options;
-use crate::problem::{BAD_BODY, BAD_OPTION, NO_ANSWER, Problem};
+use crate::problem::{BAD_BODY, BAD_OPTION, NO_ANSWER, Problem, TOO_COSTLY};
 use crate::state::App;
+use crate::workers::MARGIN;
 
 /// A density's JSON is at most this long.
 const MOST_BYTES: u64 = 6 << 20;
+/// While JSON is read, so many bytes of memory per byte, at most.
+const READING: usize = 16;
+/// What a value of a grid or a pixel costs, in cells.
+const COST_OF_VALUE: f64 = 0.03;
+/// What each degree adds to a value that is summed up along a row.
+const COST_OF_WAVE: f64 = 1e-4;
+/// What each coefficient adds to a value that is summed up by itself.
+const COST_OF_TERM: f64 = 5e-5;
+/// A machine that was busy when its speed was measured is not slower than this.
+const SLOWEST_CELL_S: f64 = 3e-5;
 const DEFAULT_WIDTH: u64 = 1024;
 const KNOWN: [&str; 5] = ["format", "within", "width", "projection", "levels"];
-
-/// Logarithms of a density per steradian, at the middles of equal steps of latitude and longitude; of point masses and of what
-/// is restricted, by interpolation between the points of cells that resolve it.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct GridAnswer {
-    /// Values in a row.
-    width: usize,
-    /// Rows, from north to south.
-    height: usize,
-    /// Of the first row, in degrees.
-    first_latitude: f64,
-    /// Of the first value in each row, in degrees.
-    first_longitude: f64,
-    /// From one to the next, in degrees.
-    step_degrees: f64,
-    /// Row by row; null where the density is zero.
-    log_density: Vec<Option<f64>>,
-}
 
 #[derive(Clone, Copy)]
 enum Form {
@@ -83,7 +78,7 @@ pub(crate) async fn density(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let wish = match app.would_admit(&app.densities).and_then(|()| wish(query.as_deref())) {
+    let wish = match app.would_admit(&app.densities, 0.0).and_then(|()| wish(query.as_deref())) {
         Ok(wish) => wish,
         Err(problem) => {
             say_farewell(&headers, body).await;
@@ -92,12 +87,84 @@ pub(crate) async fn density(
     };
     let received =
         app.memory.receive(&headers, body, MOST_BYTES, app.settings.body_timeout()).await?;
-    app.work(move || {
-        let record: DensityRecord = serde_json::from_slice(&received.bytes)
-            .map_err(|error| Problem::new(BAD_BODY, format!("the body is no density: {error}")))?;
-        make(&record, &wish)
+    let Received { bytes, memory } = received;
+    let reading = app.memory.take(READING * bytes.len())?;
+    // Up to some 100 ms: not on the threads that listen.
+    let (record, wish, cost) = tokio::task::spawn_blocking(move || {
+        let record = record(&bytes)?;
+        drop((bytes, reading));
+        let cost = cost(&record, &wish);
+        Ok::<_, Problem>((record, wish, cost))
     })
-    .await?
+    .await
+    .map_err(|_| Problem::broken())??;
+    let limit = app.settings.density_budget();
+    let seconds = cost.cells() * seconds_per_cell();
+    if seconds > limit.as_secs_f64() {
+        return Err(too_costly(format!("about {seconds:.1}"), limit));
+    }
+    // Predictions can be wrong.
+    let most = MARGIN * limit.as_secs_f64();
+    let budget = Budget::of(Cost::of_cells(most / seconds_per_cell()));
+    let made = app.work(seconds, budget, move |stop| {
+        let _memory = memory;
+        make(&record, &wish, stop)
+    });
+    made.await?.unwrap_or_else(|over| match over {
+        OverBudget::Cost(_) => Err(too_costly(format!("more than {most:.1}"), limit)),
+        OverBudget::Stopped => Err(Problem::broken()),
+    })
+}
+
+fn record(bytes: &[u8]) -> Result<DensityRecord, Problem> {
+    let record: DensityRecord = serde_json::from_slice(bytes)
+        .map_err(|error| Problem::new(BAD_BODY, format!("the body is no density: {error}")))?;
+    let checked = record.check(&RecordLimits::default());
+    checked.map_err(|error| Problem::new(BAD_BODY, error.to_string()))?;
+    Ok(record)
+}
+
+/// What it is expected to cost to make what is wished.
+fn cost(record: &DensityRecord, wish: &Wish) -> Cost {
+    let areas: Vec<&Area> = wish.within.iter().map(Constraint::area).collect();
+    let survey = record.expected_cost(&areas).cells();
+    let values = (wish.width * wish.width / 2) as f64;
+    let each = match (wish.form, record) {
+        (Form::GeoJson, _) => 0.0,
+        (
+            Form::Grid,
+            DensityRecord::Exponential { max_degree, .. }
+            | DensityRecord::Linear { max_degree, .. },
+        ) if areas.is_empty() => COST_OF_VALUE + COST_OF_WAVE * *max_degree as f64,
+        _ => COST_OF_VALUE + COST_OF_TERM * terms(record) as f64,
+    };
+    Cost::of_cells(survey + values * each)
+}
+
+/// Coefficients that are summed up for a value: where a linear density has a kink it is never interpolated.
+fn terms(record: &DensityRecord) -> usize {
+    match record {
+        DensityRecord::Linear { coefficients, .. } => coefficients.len(),
+        DensityRecord::Mixture { parts } => parts.iter().map(|part| terms(&part.density)).sum(),
+        DensityRecord::Product { factors } => {
+            factors.iter().map(|factor| terms(&factor.density)).sum()
+        }
+        _ => 0,
+    }
+}
+
+/// On this machine; measured when it is first asked for.
+pub(crate) fn seconds_per_cell() -> f64 {
+    Cost::of_cells(1e3).duration().as_secs_f64().min(1e3 * SLOWEST_CELL_S) / 1e3
+}
+
+fn too_costly(seconds: String, limit: Duration) -> Problem {
+    let detail = format!(
+        "this would take {seconds} s of CPU time, and this server allows {:.1} s: try a wider kernel, fewer points, a lower degree, \
+         fewer parts, fewer or simpler areas in `within`, or a smaller `width`",
+        limit.as_secs_f64()
+    );
+    Problem::new(TOO_COSTLY, detail)
 }
 
 fn wish(query: Option<&str>) -> Result<Wish, Problem> {
@@ -129,7 +196,8 @@ fn wish(query: Option<&str>) -> Result<Wish, Problem> {
     Ok(Wish { form, within: options.within()?, width: width as usize, globe, levels })
 }
 
-fn make(record: &DensityRecord, wish: &Wish) -> Result<Response, Problem> {
+/// Nobody reads what it gives once it is stopped.
+fn make(record: &DensityRecord, wish: &Wish, stop: &Stop) -> Result<Response, Problem> {
     let mut density =
         record.density().map_err(|error| Problem::new(BAD_BODY, error.to_string()))?;
     for constraint in &wish.within {
@@ -138,48 +206,25 @@ fn make(record: &DensityRecord, wish: &Wish) -> Result<Response, Problem> {
             .map_err(|error| Problem::new(NO_ANSWER, format!("within {constraint}: {error}")))?;
     }
     let response = match wish.form {
-        Form::Grid => Json(grid(&density, wish.width)).into_response(),
-        Form::Png => ([(header::CONTENT_TYPE, "image/png")], png(&density, wish)?).into_response(),
-        Form::GeoJson => {
-            let kind = [(header::CONTENT_TYPE, "application/geo+json")];
-            (kind, geojson(&density, wish).to_string()).into_response()
+        Form::Grid => Json(GridAnswer::new(&density, wish.width)).into_response(),
+        Form::Png | Form::GeoJson => {
+            let survey = density.survey();
+            // The budget ends surveys, and not what is made of them.
+            if stop.is_stopped() {
+                return Err(Problem::broken());
+            }
+            if let Form::Png = wish.form {
+                ([(header::CONTENT_TYPE, "image/png")], png(&survey, wish)?).into_response()
+            } else {
+                let kind = [(header::CONTENT_TYPE, "application/geo+json")];
+                (kind, geojson(&survey, wish).to_string()).into_response()
+            }
         }
     };
     Ok(response)
 }
 
-fn grid(density: &Density, width: usize) -> GridAnswer {
-    let (height, step) = (width / 2, 360.0 / width as f64);
-    let (first_latitude, first_longitude) = (90.0 - 0.5 * step, -180.0 + 0.5 * step);
-    // Every point of a gallery at every node would take hours; between the cells' points it takes none.
-    let exact = matches!(density, Density::Exponential(_) | Density::Linear(_) | Density::Cells(_));
-    let survey = density.survey();
-    let row = |row: usize| -> Vec<Option<f64>> {
-        let latitude = first_latitude - step * row as f64;
-        let value = |column: usize| {
-            let place = LatLon::new(latitude, first_longitude + step * column as f64).ok()?;
-            let value = if exact {
-                density.log_density(place)
-            } else {
-                survey.interpolated_log_density(place)
-            };
-            Some((1e5 * value).round() / 1e5).filter(|value| value.is_finite())
-        };
-        (0..width).map(value).collect()
-    };
-    let rows: Vec<Vec<Option<f64>>> = (0..height).into_par_iter().map(row).collect();
-    GridAnswer {
-        width,
-        height,
-        first_latitude,
-        first_longitude,
-        step_degrees: step,
-        log_density: rows.concat(),
-    }
-}
-
-fn png(density: &Density, wish: &Wish) -> Result<Vec<u8>, Problem> {
-    let survey = density.survey();
+fn png(survey: &Survey<'_>, wish: &Wish) -> Result<Vec<u8>, Problem> {
     let modes = survey.modes();
     let best = modes.modes[0].place;
     let globe = wish.globe.unwrap_or_else(|| survey.radius_km(best, 0.9) <= 4000.0);
@@ -214,11 +259,10 @@ fn outline(polygons: &MultiPolygon) -> Result<Outline, Problem> {
     Ok(Outline::new(rings.map_err(|_| Problem::broken())?))
 }
 
-fn geojson(density: &Density, wish: &Wish) -> Value {
-    let survey = density.survey();
-    let summary = Summary::of(&survey, 5, Decode::Mode);
+fn geojson(survey: &Survey<'_>, wish: &Wish) -> Value {
+    let summary = Summary::of(survey, 5, Decode::Mode);
     let candidates: Vec<CandidateFacts> =
         summary.candidates.iter().map(CandidateFacts::new).collect();
-    let features = features(&survey, &wish.levels, &candidates);
+    let features = features(survey, &wish.levels, &candidates);
     json!({ "type": "FeatureCollection", "features": features })
 }

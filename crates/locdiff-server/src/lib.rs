@@ -9,6 +9,7 @@ mod body;
 mod connections;
 mod density;
 mod engine;
+mod grid;
 mod logs;
 mod metrics;
 mod openapi;
@@ -111,8 +112,12 @@ impl Server {
         let settings = app.settings.clone();
         let limit = settings.shutdown_timeout_s;
         let router = router(Arc::clone(&app));
-        let mut opening =
-            tokio::task::spawn_blocking(move || Engine::open(&settings).map(Arc::new));
+        let mut opening = tokio::task::spawn_blocking(move || {
+            let engine = Engine::open(&settings).map(Arc::new);
+            // Measures how fast the machine is, once: not in a request.
+            density::seconds_per_cell();
+            engine
+        });
         let mut workers = Vec::new();
         let (failure_sender, failure) = tokio::sync::oneshot::channel();
         let opener = {

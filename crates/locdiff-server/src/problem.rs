@@ -43,6 +43,8 @@ pub(crate) const NOT_AN_IMAGE: Kind =
     ("not-an-image", StatusCode::UNSUPPORTED_MEDIA_TYPE, "Unsupported Media Type");
 pub(crate) const NO_ANSWER: Kind =
     ("no-answer", StatusCode::UNPROCESSABLE_ENTITY, "Unprocessable Content");
+pub(crate) const TOO_COSTLY: Kind =
+    ("too-costly", StatusCode::UNPROCESSABLE_ENTITY, "Unprocessable Content");
 pub(crate) const BUSY: Kind = ("busy", StatusCode::TOO_MANY_REQUESTS, "Too Many Requests");
 pub(crate) const NOT_READY: Kind =
     ("not-ready", StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable");
@@ -51,7 +53,7 @@ pub(crate) const BROKEN: Kind =
     ("broken", StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error");
 
 /// All of them, for the documentation.
-pub(crate) const KINDS: [Kind; 13] = [
+pub(crate) const KINDS: [Kind; 14] = [
     BAD_OPTION,
     BAD_BODY,
     NO_KEY,
@@ -61,6 +63,7 @@ pub(crate) const KINDS: [Kind; 13] = [
     TOO_LARGE,
     NOT_AN_IMAGE,
     NO_ANSWER,
+    TOO_COSTLY,
     BUSY,
     NOT_READY,
     TIMED_OUT,

@@ -1,23 +1,31 @@
-//! Between requests and the engine: a queue that is never longer than can be served in time.
+//! Between requests and workers: a queue that is never longer than can be served in time.
 //!
-//! An image is admitted if it can expect its answer within `max_wait_ms`, by how long images took of late, or if
-//! nobody waits; otherwise it is refused at once, which costs next to nothing. What was admitted is answered. A batch is
+//! A job is admitted if it can expect its answer within `max_wait`, or if nobody waits; otherwise it is refused at once,
+//! which costs next to nothing. What was admitted is answered. How long it takes is estimated from the cost of what is ahead, and
+//! from how many seconds a unit of cost took of late: images cost one each, densities what the library predicts. Costly jobs are
+//! overtaken by cheap ones, for a while that grows with their cost; equal jobs never overtake each other. A batch is
 //! what waits when a worker becomes free, so that a single request never waits for company; only while
-//! others are just being received does a batch stay open, for `batch_delay_ms` at most.
+//! others are just being received does a batch stay open, for `delay` at most.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What one image is taken to cost before any has been seen.
-const FIRST_GUESS: Duration = Duration::from_millis(30);
-/// How much the newest batch changes the estimate of what an image costs.
+/// How much the newest batch changes the estimate of what a unit of cost takes.
 const NEWEST: f64 = 0.2;
+/// For how many seconds a job may be overtaken, per unit of cost.
+pub(crate) const PATIENCE: f64 = 5.0;
 
-/// Images that wait, oldest first.
-pub(crate) struct Queue<Job> {
-    state: Mutex<State<Job>>,
+/// Something that can wait.
+pub(crate) trait Job {
+    /// How much work it is, in a unit that all jobs of a queue share; nothing once nobody waits for it.
+    fn cost(&self) -> f64;
+}
+
+/// Jobs that wait, the next one first.
+pub(crate) struct Queue<J> {
+    state: Mutex<State<J>>,
     arrived: Condvar,
     limits: Limits,
     receiving: AtomicUsize,
@@ -30,15 +38,29 @@ pub(crate) struct Limits {
     pub(crate) workers: usize,
     pub(crate) max_queue: usize,
     pub(crate) max_wait: Duration,
+    /// What may still join or overtake a job, as a multiple of its own cost.
+    pub(crate) company: f64,
+    /// What a unit of cost is taken to need before anything was measured, in seconds.
+    pub(crate) first_guess: f64,
+    /// And the most that it is ever taken to need.
+    pub(crate) slowest: f64,
 }
 
-struct State<Job> {
-    waiting: VecDeque<Job>,
-    /// Images that workers have taken and not yet finished.
+struct State<J> {
+    waiting: VecDeque<Waiting<J>>,
+    /// Jobs that workers have taken and not yet finished.
     running: usize,
-    /// Seconds that the whole engine needs for one more image.
-    seconds_each: f64,
+    /// What they cost together.
+    running_cost: f64,
+    /// What all workers together need for one more unit of cost.
+    seconds_per_cost: f64,
     closed: bool,
+}
+
+struct Waiting<J> {
+    /// Jobs that come later and are due earlier go first.
+    due: Instant,
+    job: J,
 }
 
 /// Why jobs were not admitted.
@@ -59,19 +81,20 @@ impl Drop for Receiving<'_> {
     }
 }
 
-impl<Job> Queue<Job> {
-    pub(crate) fn new(limits: Limits) -> Queue<Job> {
+impl<J: Job> Queue<J> {
+    pub(crate) fn new(limits: Limits) -> Queue<J> {
         let state = State {
             waiting: VecDeque::new(),
             running: 0,
-            seconds_each: FIRST_GUESS.as_secs_f64(),
+            running_cost: 0.0,
+            seconds_per_cost: limits.first_guess,
             closed: false,
         };
         let receiving = AtomicUsize::new(0);
         Queue { state: Mutex::new(state), arrived: Condvar::new(), limits, receiving }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<Job>> {
+    fn lock(&self) -> MutexGuard<'_, State<J>> {
         // Nothing panics while it holds the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -82,27 +105,35 @@ impl<Job> Queue<Job> {
         Receiving(&self.receiving)
     }
 
-    /// How many images wait.
+    /// How many jobs wait.
     pub(crate) fn waiting(&self) -> usize {
         self.lock().waiting.len()
     }
 
-    /// Whether so many images would be admitted now; cheap, to be asked before a body is received.
-    pub(crate) fn would_admit(&self, count: usize) -> Result<(), Refusal> {
-        self.check(&self.lock(), count)
+    /// Whether one more job of this cost would be admitted now; cheap, to be asked before a body is received.
+    pub(crate) fn would_admit(&self, cost: f64) -> Result<(), Refusal> {
+        self.check(&self.lock(), 1, cost, due(cost))
     }
 
-    fn check(&self, state: &State<Job>, count: usize) -> Result<(), Refusal> {
+    fn check(
+        &self,
+        state: &State<J>,
+        count: usize,
+        cost: f64,
+        due: Instant,
+    ) -> Result<(), Refusal> {
         if state.closed {
             return Err(Refusal::Closed);
         }
-        // Who comes to an idle engine is always served, however slow it is.
+        // Who comes to idle workers is always served, however slow they are.
         if state.waiting.is_empty() && state.running < self.limits.max_batch * self.limits.workers {
             return Ok(());
         }
-        // Those that are being worked on may just have been begun, and those that come later may share a batch.
-        let ahead = state.waiting.len() + state.running + count + self.limits.max_batch;
-        let seconds = ahead as f64 * state.seconds_each;
+        let earlier = state.waiting.iter().take_while(|other| other.due <= due);
+        let earlier: f64 = earlier.map(|other| other.job.cost()).sum();
+        let company = self.limits.company * cost / count as f64;
+        // Those that are being worked on may just have been begun.
+        let seconds = (earlier + state.running_cost + cost + company) * state.seconds_per_cost;
         let too_long = seconds > self.limits.max_wait.as_secs_f64();
         if too_long || state.waiting.len() + count > self.limits.max_queue {
             return Err(Refusal::Full { seconds });
@@ -110,18 +141,23 @@ impl<Job> Queue<Job> {
         Ok(())
     }
 
-    /// Admits all of them or none.
-    pub(crate) fn admit(&self, jobs: Vec<Job>) -> Result<(), Refusal> {
+    /// Admits all of them or none; they cost the same each.
+    pub(crate) fn admit(&self, jobs: Vec<J>) -> Result<(), Refusal> {
+        let cost: f64 = jobs.iter().map(J::cost).sum();
+        let due = due(cost / jobs.len() as f64);
         let mut state = self.lock();
-        self.check(&state, jobs.len())?;
-        state.waiting.extend(jobs);
+        self.check(&state, jobs.len(), cost, due)?;
+        let at = state.waiting.partition_point(|other| other.due <= due);
+        for (index, job) in jobs.into_iter().enumerate() {
+            state.waiting.insert(at + index, Waiting { due, job });
+        }
         drop(state);
         self.arrived.notify_one();
         Ok(())
     }
 
     /// The next batch, when there is one; `None` once the queue is closed and empty.
-    pub(crate) fn take(&self) -> Option<Batch<'_, Job>> {
+    pub(crate) fn take(&self) -> Option<Batch<'_, J>> {
         let mut state = self.lock();
         while state.waiting.is_empty() {
             if state.closed {
@@ -149,14 +185,16 @@ impl<Job> Queue<Job> {
         // Fair shares: two workers with half a batch each are done before one with a whole.
         let share = state.waiting.len().div_ceil(self.limits.workers);
         let count = share.clamp(1, self.limits.max_batch).min(state.waiting.len());
-        let jobs: Vec<Job> = state.waiting.drain(..count).collect();
-        state.running += jobs.len();
+        let jobs: Vec<J> = state.waiting.drain(..count).map(|waiting| waiting.job).collect();
+        let cost = jobs.iter().map(J::cost).sum();
+        state.running += count;
+        state.running_cost += cost;
         let more = !state.waiting.is_empty();
         drop(state);
         if more {
             self.arrived.notify_one();
         }
-        Some(Batch { queue: self, count, began: Instant::now(), jobs })
+        Some(Batch { queue: self, count, cost, began: Instant::now(), jobs, is_typical: true })
     }
 
     /// Admits no more. What was admitted is still handed out.
@@ -166,23 +204,35 @@ impl<Job> Queue<Job> {
     }
 }
 
-/// Jobs that one worker does together; what they cost is noted when it is dropped.
-pub(crate) struct Batch<'a, Job> {
-    queue: &'a Queue<Job>,
-    count: usize,
-    began: Instant,
-    pub(crate) jobs: Vec<Job>,
+/// When a job that comes now is due.
+fn due(cost: f64) -> Instant {
+    Instant::now() + Duration::from_secs_f64((PATIENCE * cost).max(0.0))
 }
 
-impl<Job> Drop for Batch<'_, Job> {
+/// Jobs that one worker does together; how long they took is noted when it is dropped.
+pub(crate) struct Batch<'a, J: Job> {
+    queue: &'a Queue<J>,
+    count: usize,
+    cost: f64,
+    began: Instant,
+    pub(crate) jobs: Vec<J>,
+    /// Whether its time tells something about others: not if it was stopped.
+    pub(crate) is_typical: bool,
+}
+
+impl<J: Job> Drop for Batch<'_, J> {
     fn drop(&mut self) {
+        let limits = &self.queue.limits;
         let mut state = self.queue.lock();
-        // Workers share the machine: while one does a batch, so do the others, if all are busy.
-        let sharing =
-            (state.running as f64 / self.count as f64).clamp(1.0, self.queue.limits.workers as f64);
-        let each = self.began.elapsed().as_secs_f64() / self.count as f64 / sharing;
-        state.seconds_each += NEWEST * (each - state.seconds_each);
+        if self.is_typical && self.cost > 0.0 {
+            // Workers share the machine: while one does a batch, so do the others, if all are busy.
+            let sharing =
+                (state.running as f64 / self.count as f64).clamp(1.0, limits.workers as f64);
+            let each = self.began.elapsed().as_secs_f64() / self.cost / sharing;
+            state.seconds_per_cost += NEWEST * (each.min(limits.slowest) - state.seconds_per_cost);
+        }
         state.running -= self.count;
+        state.running_cost -= self.cost;
     }
 }
 
@@ -193,6 +243,24 @@ mod tests {
 
     use super::*;
 
+    /// A number, for telling jobs apart, and its cost.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    struct Numbered(i32, f64);
+
+    impl Job for Numbered {
+        fn cost(&self) -> f64 {
+            self.1
+        }
+    }
+
+    fn images(numbers: std::ops::Range<i32>) -> Vec<Numbered> {
+        numbers.map(|number| Numbered(number, 1.0)).collect()
+    }
+
+    fn numbers(batch: Batch<'_, Numbered>) -> Vec<i32> {
+        batch.jobs.iter().map(|job| job.0).collect()
+    }
+
     fn limits() -> Limits {
         Limits {
             max_batch: 4,
@@ -200,29 +268,36 @@ mod tests {
             workers: 1,
             max_queue: 10,
             max_wait: Duration::from_secs(1),
+            company: 4.0,
+            first_guess: 0.03,
+            slowest: f64::INFINITY,
         }
+    }
+
+    fn of_densities() -> Limits {
+        Limits { max_batch: 1, company: PATIENCE, first_guess: 1.0, slowest: 3.0, ..limits() }
     }
 
     #[test]
     fn a_batch_is_what_waits_and_not_more_than_fits() {
         let queue = Queue::new(limits());
-        queue.admit((0..6).collect()).expect("room");
-        assert_eq!(queue.take().expect("a batch").jobs, [0, 1, 2, 3]);
-        assert_eq!(queue.take().expect("a batch").jobs, [4, 5]);
+        queue.admit(images(0..6)).expect("room");
+        assert_eq!(numbers(queue.take().expect("a batch")), [0, 1, 2, 3]);
+        assert_eq!(numbers(queue.take().expect("a batch")), [4, 5]);
         queue.close();
         assert!(queue.take().is_none());
-        assert_eq!(queue.admit(vec![7]), Err(Refusal::Closed));
+        assert_eq!(queue.admit(images(7..8)), Err(Refusal::Closed));
     }
 
     #[test]
     fn a_single_job_waits_for_company_only_if_some_is_coming() {
         let queue = Queue::new(limits());
-        queue.admit(vec![1]).expect("room");
+        queue.admit(images(1..2)).expect("room");
         let began = Instant::now();
         drop(queue.take());
         assert!(began.elapsed() < Duration::from_millis(100));
         let receiving = queue.receiving();
-        queue.admit(vec![1]).expect("room");
+        queue.admit(images(1..2)).expect("room");
         let began = Instant::now();
         drop(queue.take());
         assert!(began.elapsed() >= Duration::from_millis(190));
@@ -232,18 +307,53 @@ mod tests {
     #[test]
     fn what_would_wait_too_long_is_refused() {
         let queue = Queue::new(limits());
-        queue.admit((0..8).collect()).expect("room");
-        assert!(matches!(queue.admit(vec![8, 9, 10]), Err(Refusal::Full { .. })));
+        queue.admit(images(0..8)).expect("room");
+        assert!(matches!(queue.admit(images(8..11)), Err(Refusal::Full { .. })));
         // As if images took ten seconds each.
-        queue.lock().seconds_each = 10.0;
-        match queue.would_admit(1) {
+        queue.lock().seconds_per_cost = 10.0;
+        match queue.would_admit(1.0) {
             Err(Refusal::Full { seconds }) => assert_eq!(seconds, 130.0),
             other => panic!("{other:?}"),
         }
-        // An idle engine takes anything.
+        // Idle workers take anything.
         drop(queue.take());
         drop(queue.take());
-        assert_eq!(queue.would_admit(1), Ok(()));
+        assert_eq!(queue.would_admit(1.0), Ok(()));
+    }
+
+    #[test]
+    fn cheap_jobs_overtake_costly_ones_and_are_not_refused_because_of_them() {
+        let queue = Queue::new(of_densities());
+        for number in 0..2 {
+            queue.admit(vec![Numbered(number, 0.1)]).expect("room");
+        }
+        assert!(matches!(queue.would_admit(0.2), Err(Refusal::Full { .. })));
+        queue.admit(vec![Numbered(2, 0.01)]).expect("ahead of the others");
+        assert_eq!(numbers(queue.take().expect("the cheap one")), [2]);
+        // Not for ever: what is due goes first.
+        queue.lock().waiting[0].due = Instant::now();
+        queue.admit(vec![Numbered(3, 0.01)]).expect("room");
+        assert_eq!(numbers(queue.take().expect("the first")), [0]);
+        assert_eq!(numbers(queue.take().expect("the next")), [3]);
+    }
+
+    #[test]
+    fn time_is_learned_only_from_what_was_done() {
+        let queue = Queue::new(of_densities());
+        let take = |cost: f64, is_typical: bool| {
+            queue.admit(vec![Numbered(0, cost)]).expect("idle");
+            let mut batch = queue.take().expect("a job");
+            batch.is_typical = is_typical;
+            thread::sleep(Duration::from_millis(5));
+            drop(batch);
+            queue.lock().seconds_per_cost
+        };
+        assert_eq!(take(1.0, false), 1.0);
+        assert_eq!(take(0.0, true), 1.0);
+        // A thousand times slower than expected counts as three times.
+        assert_eq!(take(5e-6, true), 1.4);
+        assert!(take(1.0, true) < 1.2);
+        assert!(queue.lock().running_cost.abs() < 1e-9);
     }
 
     #[test]
@@ -255,7 +365,7 @@ mod tests {
                 thread::spawn(move || {
                     let mut seen = Vec::new();
                     while let Some(batch) = queue.take() {
-                        seen.extend(batch.jobs.iter().copied());
+                        seen.extend(numbers(batch));
                     }
                     seen
                 })
@@ -263,7 +373,7 @@ mod tests {
             .collect();
         let mut admitted = Vec::new();
         for job in 0..500 {
-            if queue.admit(vec![job]).is_ok() {
+            if queue.admit(images(job..job + 1)).is_ok() {
                 admitted.push(job);
             }
         }

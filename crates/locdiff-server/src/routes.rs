@@ -139,7 +139,7 @@ async fn make(
     body: Body,
     wanted: impl FnOnce(&App) -> Result<Wanted, Problem>,
 ) -> Result<Vec<Made>, Problem> {
-    let wanted = match app.would_admit(&app.images).and_then(|()| wanted(app)) {
+    let wanted = match app.would_admit(&app.images, 1.0).and_then(|()| wanted(app)) {
         Ok(wanted) => wanted,
         Err(problem) => {
             say_farewell(headers, body).await;

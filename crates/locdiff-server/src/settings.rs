@@ -32,6 +32,8 @@ pub struct Settings {
     pub max_queue: usize,
     /// How long an image may expect to wait for its answer; if it would be longer, it is refused at once.
     pub max_wait_ms: u64,
+    /// CPU time of one core that the work on one density may be expected to take; if it would take more, it is refused.
+    pub density_budget_ms: u64,
     /// Images in one request at most.
     pub max_images: usize,
     /// Bytes of one image at most.
@@ -73,6 +75,7 @@ impl Default for Settings {
             workers: 2,
             max_queue: 256,
             max_wait_ms: 1_000,
+            density_budget_ms: 2_000,
             max_images: 16,
             max_image_bytes: 32 << 20,
             max_image_pixels: 50_000_000,
@@ -112,6 +115,7 @@ impl Settings {
             ("max_batch", self.max_batch as u64),
             ("workers", self.workers as u64),
             ("max_queue", self.max_queue as u64),
+            ("density_budget_ms", self.density_budget_ms),
             ("max_images", self.max_images as u64),
             ("max_image_bytes", self.max_image_bytes),
             ("max_image_pixels", self.max_image_pixels),
@@ -158,6 +162,10 @@ impl Settings {
 
     pub(crate) fn body_timeout(&self) -> Duration {
         Duration::from_secs(self.body_timeout_s)
+    }
+
+    pub(crate) fn density_budget(&self) -> Duration {
+        Duration::from_millis(self.density_budget_ms)
     }
 
     pub(crate) fn request_timeout(&self) -> Duration {

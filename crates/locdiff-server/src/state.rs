@@ -4,22 +4,23 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use locdiff_sphere::{Budget, OverBudget, Stop};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::body::Memory;
 use crate::engine::{Engine, Made, SentImage, Wanted};
 use crate::metrics::Metrics;
 use crate::problem::{BUSY, NOT_READY, Problem};
-use crate::queue::{Queue, Refusal};
+use crate::queue::{Job, Queue, Refusal};
 use crate::settings::Settings;
-use crate::workers::{ImageJob, Task};
+use crate::workers::{DensityJob, ImageJob};
 
 /// What all requests share.
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) images: Arc<Queue<ImageJob>>,
     /// Apart from images: how long one takes tells nothing about the other.
-    pub(crate) densities: Arc<Queue<Task>>,
+    pub(crate) densities: Arc<Queue<DensityJob>>,
     pub(crate) memory: Memory,
     pub(crate) metrics: Arc<Metrics>,
     /// There once the models are open.
@@ -40,9 +41,9 @@ impl Shared {
     }
 
     /// Before a body is received: whether it is worth it.
-    pub(crate) fn would_admit<Job>(&self, queue: &Queue<Job>) -> Result<(), Problem> {
+    pub(crate) fn would_admit<J: Job>(&self, queue: &Queue<J>, cost: f64) -> Result<(), Problem> {
         self.engine()?;
-        queue.would_admit(1).map_err(refused)
+        queue.would_admit(cost).map_err(refused)
     }
 
     /// Hands images to the workers and waits for what they make of them.
@@ -70,20 +71,36 @@ impl Shared {
         Ok(made)
     }
 
-    /// Lets a worker of its own do something with a density.
+    /// Lets a worker of its own do something with a density, within the budget and while somebody waits for it.
     pub(crate) async fn work<Product: Send + 'static>(
         &self,
-        task: impl FnOnce() -> Product + Send + 'static,
-    ) -> Result<Product, Problem> {
+        expected_seconds: f64,
+        budget: Budget,
+        task: impl FnOnce(&Stop) -> Product + Send + 'static,
+    ) -> Result<Result<Product, OverBudget>, Problem> {
         let (reply, answer) = oneshot::channel();
-        let task: Task = Box::new(move || {
-            // Whoever asked may have gone: no work for nobody.
-            if !reply.is_closed() {
-                let _ = reply.send(task());
-            }
+        // The client may go, or its time be up: then this future is dropped.
+        let present = Present(Stop::default());
+        let budget = budget.stopped_by(&present.0);
+        let stop = present.0.clone();
+        let work = Box::new(move || {
+            let done = budget.run(|| task(&stop));
+            let stopped = matches!(done, Err(OverBudget::Stopped));
+            let _ = reply.send(done);
+            !stopped
         });
-        self.densities.admit(vec![task]).map_err(refused)?;
+        let job = DensityJob { expected_seconds, stop: present.0.clone(), work };
+        self.densities.admit(vec![job]).map_err(refused)?;
         answer.await.map_err(|_| Problem::broken())
+    }
+}
+
+/// Stops work that nobody waits for any longer.
+struct Present(Stop);
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.stop();
     }
 }
 

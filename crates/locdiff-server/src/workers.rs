@@ -5,18 +5,20 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use locdiff_sphere::Stop;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::engine::{Engine, Made, SentImage, Wanted, facts_of, failed};
 use crate::metrics::Metrics;
 use crate::problem::Problem;
-use crate::queue::Limits;
+use crate::queue::{Job, Limits, PATIENCE};
 use crate::settings::Settings;
 use crate::state::App;
 
-/// Something to be done with a density: a map to be drawn.
-pub(crate) type Task = Box<dyn FnOnce() + Send>;
-
+/// What one image is taken to need before any has been seen, in seconds.
+const FIRST_GUESS: f64 = 0.03;
+/// How many times as much as predicted a density may cost.
+pub(crate) const MARGIN: f64 = 3.0;
 /// One: a map uses all cores where it can.
 const DENSITY_WORKERS: usize = 1;
 
@@ -30,6 +32,27 @@ pub(crate) struct ImageJob {
     pub(crate) memory: Arc<OwnedSemaphorePermit>,
 }
 
+impl Job for ImageJob {
+    fn cost(&self) -> f64 {
+        1.0
+    }
+}
+
+/// Something to be done with a density: a map to be drawn.
+pub(crate) struct DensityJob {
+    pub(crate) expected_seconds: f64,
+    /// Stopped when nobody waits for it any longer.
+    pub(crate) stop: Stop,
+    /// Answers; whether it was done, not stopped.
+    pub(crate) work: Box<dyn FnOnce() -> bool + Send>,
+}
+
+impl Job for DensityJob {
+    fn cost(&self) -> f64 {
+        if self.stop.is_stopped() { 0.0 } else { self.expected_seconds }
+    }
+}
+
 pub(crate) fn limits(settings: &Settings) -> Limits {
     Limits {
         max_batch: settings.max_batch,
@@ -37,12 +60,27 @@ pub(crate) fn limits(settings: &Settings) -> Limits {
         workers: settings.workers,
         max_queue: settings.max_queue,
         max_wait: Duration::from_millis(settings.max_wait_ms),
+        // A batch that it shares.
+        company: settings.max_batch as f64,
+        first_guess: FIRST_GUESS,
+        slowest: f64::INFINITY,
     }
 }
 
 /// Of the work on densities.
 pub(crate) fn limits_of_densities(settings: &Settings) -> Limits {
-    Limits { max_batch: 1, delay: Duration::ZERO, workers: DENSITY_WORKERS, ..limits(settings) }
+    let of_images = limits(settings);
+    Limits {
+        max_batch: 1,
+        delay: Duration::ZERO,
+        workers: DENSITY_WORKERS,
+        // A cheap one behind the most expensive one is not refused for that.
+        max_wait: of_images.max_wait + settings.density_budget().mul_f64(MARGIN),
+        company: PATIENCE,
+        first_guess: 1.0,
+        slowest: MARGIN,
+        ..of_images
+    }
 }
 
 /// Starts the workers; they end when their queues are closed and empty.
@@ -60,10 +98,13 @@ pub(crate) fn start(app: &App, engine: &Arc<Engine>) -> std::io::Result<Vec<Join
         let queue = Arc::clone(&app.densities);
         thread::Builder::new().name(format!("density-{number}")).spawn(move || {
             while let Some(mut batch) = queue.take() {
-                for task in std::mem::take(&mut batch.jobs) {
-                    if catch_unwind(AssertUnwindSafe(task)).is_err() {
-                        tracing::error!("a task panicked");
-                    }
+                for job in std::mem::take(&mut batch.jobs) {
+                    // Whoever asked may have gone: no work for nobody.
+                    batch.is_typical = !job.stop.is_stopped()
+                        && catch_unwind(AssertUnwindSafe(job.work)).unwrap_or_else(|_| {
+                            tracing::error!("work on a density panicked");
+                            false
+                        });
                 }
             }
         })

@@ -12,6 +12,7 @@ use std::f64::consts::PI;
 
 pub(crate) use cover::{Cover, Rectangle};
 
+use crate::cells::PointValues;
 use crate::place::sin_cos_degrees;
 use crate::{EARTH_RADIUS_KM, LatLon, MultiPolygon};
 
@@ -166,6 +167,33 @@ pub enum InvalidArea {
         /// Which polygon.
         polygon: usize,
     },
+    /// There are too many points.
+    #[error("the polygons have {points} points, at most {most} are accepted; simplify them")]
+    ManyPoints {
+        /// How many points there are.
+        points: usize,
+        /// How many there may be.
+        most: usize,
+    },
+    /// Edges pass by each other too closely and too often.
+    #[error(
+        "the polygons are too tangled: on average, an edge passes closely by more than \
+         {neighbors} others, as at latitude {latitude:.4}, longitude {longitude:.4}; most edges \
+         there belong to polygon {polygon}, which has {points} points. Do edges cross each \
+         other? Simplify the polygon"
+    )]
+    Tangled {
+        /// The polygon to look at.
+        polygon: usize,
+        /// How many points it has.
+        points: usize,
+        /// More edges than this are near an edge, on average.
+        neighbors: usize,
+        /// Latitude of a place where many edges pass, in degrees.
+        latitude: f64,
+        /// Longitude of that place, in degrees.
+        longitude: f64,
+    },
     /// A hole reaches beyond the latitudes or longitudes of the exterior.
     #[error(
         "polygon {polygon}, ring {ring} is a hole that reaches beyond the exterior's latitudes \
@@ -264,24 +292,19 @@ impl Area {
 
     /// About how much of a small rectangle is covered, 0 to 1.
     pub(crate) fn share(&self, rectangle: &Rectangle) -> f64 {
-        match (self.cover(rectangle), self) {
-            (Cover::Inside, _) => 1.0,
-            (Cover::Outside, _) => 0.0,
-            (Cover::Cut, Area::Circle(circle)) => circle.share(rectangle),
-            (Cover::Cut, Area::Box(bounding_box)) => bounding_box.share(rectangle),
-            (Cover::Cut, Area::Polygons(polygons)) => {
-                const STEPS: usize = 5;
-                let at = |k: usize, from: f64, to: f64| {
-                    from + (k as f64 + 0.5) / STEPS as f64 * (to - from)
-                };
-                let inside = (0..STEPS * STEPS).filter(|k| {
-                    let latitude = at(k / STEPS, rectangle.south, rectangle.north);
-                    let longitude = at(k % STEPS, rectangle.west, rectangle.east);
-                    LatLon::new(latitude, longitude).is_ok_and(|place| polygons.contains(place))
-                });
-                inside.count() as f64 / (STEPS * STEPS) as f64
-            }
+        match self {
+            Area::Circle(circle) => circle.cover(rectangle).share(|| circle.share(rectangle)),
+            Area::Box(sides) => sides.cover(rectangle).share(|| sides.share(rectangle)),
+            Area::Polygons(polygons) => polygons.share(rectangle),
         }
+    }
+
+    /// [`share`](Self::share) of the parts of a cell, one for each of its points.
+    pub(crate) fn shares(&self, part: impl Fn(usize, usize) -> Rectangle) -> PointValues {
+        if let Area::Polygons(polygons) = self {
+            return polygons.shares(part);
+        }
+        std::array::from_fn(|i| std::array::from_fn(|j| self.share(&part(i, j))))
     }
 
     /// How the area covers the interior of a rectangle. `Inside` and `Outside` are certain;

@@ -17,17 +17,20 @@ mod record;
 mod restriction;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub use cells::Cells;
 pub use combined::{Mixture, Product};
 pub use functions::{Exponential, Integrator, Linear, LogIntegral};
 pub use invalid::InvalidDensity;
+pub(crate) use points::POINTS_PER_CELL;
 pub use points::{Kernel, PointMasses, SpreadPoints};
 #[cfg(feature = "serde")]
 pub use record::{DensityRecord, InvalidRecord, MixturePart, ProductFactor, RecordLimits};
+pub(crate) use restriction::CUT_CELL;
 pub use restriction::Restriction;
 
+use crate::area::{Cover, Rectangle};
 use crate::cells::{CellId, Tiling};
 use crate::mesh::{Mesh, Sheet, Sheets, Surface};
 use crate::{Area, Coefficients, CubeCell, Grid, LatLon, Survey, Transform, UNIFORM_NLL_NATS};
@@ -198,9 +201,9 @@ impl Density {
             Density::Linear(density) => density.mesh.clone(),
             Density::Product(density) => density.mesh.clone(),
             Density::Restriction(density) => density.mesh.clone(),
-            Density::PointMasses(density) => density.mesh.get_or_init(|| self.built_mesh()).clone(),
-            Density::Cells(density) => density.mesh.get_or_init(|| self.built_mesh()).clone(),
-            Density::Mixture(density) => density.mesh.get_or_init(|| self.built_mesh()).clone(),
+            Density::PointMasses(density) => self.kept_mesh(&density.mesh),
+            Density::Cells(density) => self.kept_mesh(&density.mesh),
+            Density::Mixture(density) => self.kept_mesh(&density.mesh),
         };
         Survey::new(self, mesh)
     }
@@ -214,8 +217,13 @@ impl Density {
         }
     }
 
-    fn built_mesh(&self) -> Arc<Mesh> {
-        Arc::new(Mesh::build(self).expect("a density is somewhere positive"))
+    /// The mesh that was built before, or one that is built now, and kept unless a budget cut it short.
+    fn kept_mesh(&self, kept: &OnceLock<Arc<Mesh>>) -> Arc<Mesh> {
+        if let Some(mesh) = kept.get() {
+            return Arc::clone(mesh);
+        }
+        let mesh = Arc::new(Mesh::build(self).expect("a density is somewhere positive"));
+        if mesh.cut_short { mesh } else { Arc::clone(kept.get_or_init(|| mesh)) }
     }
 
     /// Whether [`Density::log_density`] is normalised without an integral, so that a mesh of it is a check.
@@ -238,6 +246,33 @@ impl Density {
             }
             Density::Restriction(density) => density.whole().plateaus(place),
             Density::Exponential(_) | Density::Linear(_) | Density::PointMasses(_) => Vec::new(),
+        }
+    }
+
+    /// Where the density may be positive in a rectangle.
+    pub(crate) fn cover(&self, rectangle: &Rectangle) -> Cover {
+        match self {
+            Density::Restriction(density) => match density.area().cover(rectangle) {
+                Cover::Outside => Cover::Outside,
+                Cover::Inside => density.whole().cover(rectangle),
+                Cover::Cut => match density.whole().cover(rectangle) {
+                    Cover::Outside => Cover::Outside,
+                    _ => Cover::Cut,
+                },
+            },
+            Density::Product(density) => {
+                let covers = density.factors().map(|(_, factor)| factor.cover(rectangle));
+                covers.fold(Cover::Inside, |all, cover| match (all, cover) {
+                    (Cover::Outside, _) | (_, Cover::Outside) => Cover::Outside,
+                    (Cover::Inside, Cover::Inside) => Cover::Inside,
+                    _ => Cover::Cut,
+                })
+            }
+            Density::Mixture(density) => {
+                let covers = density.parts().map(|(_, part)| part.cover(rectangle));
+                covers.reduce(|a, b| if a == b { a } else { Cover::Cut }).unwrap_or(Cover::Inside)
+            }
+            _ => Cover::Inside,
         }
     }
 
@@ -297,6 +332,10 @@ impl Sheets for Shifted<'_> {
         self.sheets.must_split(id)
     }
 
+    fn take_cost(&mut self) -> f64 {
+        self.sheets.take_cost()
+    }
+
     fn sheet(&mut self, id: CellId) -> Sheet {
         let mut sheet = self.sheets.sheet(id);
         for value in sheet.values.as_flattened_mut() {
@@ -307,10 +346,14 @@ impl Sheets for Shifted<'_> {
     }
 }
 
-/// Refuses a mesh whose error would make probabilities meaningless.
+/// Refuses a mesh whose error would make probabilities meaningless, unless it was to be coarse.
 fn resolved(mesh: &Mesh) -> Result<(), InvalidDensity> {
     // Also if it is not a number.
-    if mesh.error < 0.1 { Ok(()) } else { Err(InvalidDensity::Unresolved(mesh.error)) }
+    if mesh.error < 0.1 || mesh.cut_short {
+        Ok(())
+    } else {
+        Err(InvalidDensity::Unresolved(mesh.error))
+    }
 }
 
 /// log Σ exp of two or more numbers, without overflow.

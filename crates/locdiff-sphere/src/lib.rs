@@ -16,9 +16,11 @@
 mod anchors;
 mod area;
 mod basis;
+mod budget;
 mod cells;
 mod coefficients;
 mod contour;
+mod cost;
 mod cube_cells;
 mod decoder;
 mod density;
@@ -46,7 +48,9 @@ mod wave_field;
 pub use anchors::{Anchors, uniform_place};
 pub use area::{Area, BoundingBox, Circle, InvalidArea};
 pub use basis::{Basis, coefficient_count};
+pub use budget::{Budget, OverBudget, Stop};
 pub use coefficients::{Coefficients, InvalidCoefficients};
+pub use cost::Cost;
 pub use cube_cells::{CubeCell, CubeCover, DEEPEST_CUBE_LEVEL, InvalidCell};
 pub use decoder::{Decoder, Peak};
 pub use density::{

@@ -18,13 +18,13 @@
 mod builder;
 mod cell_integral;
 mod sheet;
+mod tree;
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::OnceLock;
 
 use builder::Builder;
 pub(crate) use sheet::{Coverage, Sheet, Sheets, Surface, is_stepped};
+use tree::Tree;
 
 use crate::cells::{CellId, Tiling};
 
@@ -38,7 +38,7 @@ pub(crate) struct Leaf {
     /// After [`Mesh::build`]: the logarithm of the normalised density.
     pub(crate) sheet: Sheet,
     /// Whether exp g is zero at some points and not at others.
-    kinked: bool,
+    pub(crate) kinked: bool,
     /// Its share of the whole.
     pub(crate) mass: f64,
     pub(crate) error: f64,
@@ -57,12 +57,14 @@ impl Leaf {
 pub(crate) struct Mesh {
     pub(crate) tiling: Tiling,
     pub(crate) leaves: Vec<Leaf>,
-    /// The leaves by cell, made when a leaf is looked for.
-    numbers: OnceLock<HashMap<CellId, usize, CellHasher>>,
+    /// Where the leaves are, made when one is looked for.
+    tree: OnceLock<Tree>,
     /// log ∫ exp g.
     pub(crate) log_integral: f64,
     /// Estimated error of `log_integral` in nats.
     pub(crate) error: f64,
+    /// Whether the budget did not suffice for smaller ones.
+    pub(crate) cut_short: bool,
 }
 
 impl Mesh {
@@ -78,40 +80,11 @@ impl Mesh {
 
     /// The leaf that holds a point.
     pub(crate) fn leaf_at(&self, theta: f64, phi: f64) -> &Leaf {
-        &self.leaves[self.number_at(theta, phi, 0)]
+        &self.leaves[self.number_at(theta, phi)]
     }
 
-    /// The number of the leaf that holds a point, which is looked for first at a level.
-    pub(crate) fn number_at(&self, theta: f64, phi: f64, level: u32) -> usize {
-        let numbers = self
-            .numbers
-            .get_or_init(|| self.leaves.iter().enumerate().map(|(k, leaf)| (leaf.id, k)).collect());
-        let deepest = self.tiling.deepest();
-        let levels = (0..=deepest).flat_map(|k| [level.checked_sub(k), level.checked_add(k)]);
-        levels
-            .flatten()
-            .filter(|level| *level <= deepest)
-            .find_map(|level| numbers.get(&self.tiling.cell_at(level, theta, phi)).copied())
-            .expect("leaves cover the sphere")
-    }
-}
-
-/// Cells need no protection against an attacker who chooses them.
-type CellHasher = BuildHasherDefault<CellHash>;
-
-#[derive(Default)]
-struct CellHash(u64);
-
-impl Hasher for CellHash {
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 29)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
-    }
-
-    fn write_u32(&mut self, number: u32) {
-        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
+    /// The number of the leaf that holds a point.
+    pub(crate) fn number_at(&self, theta: f64, phi: f64) -> usize {
+        self.tree.get_or_init(|| Tree::new(self.tiling, &self.leaves)).number_at(theta, phi)
     }
 }

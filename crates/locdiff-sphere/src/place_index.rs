@@ -96,11 +96,36 @@ impl PlaceIndex {
             .map(|point| point.number)
     }
 
+    /// The number of each place, in the order in which the index holds them.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = usize> {
+        self.points.iter().map(|point| point.number)
+    }
+
+    /// Hears position in the index, direction and squared chord of each place closer to a direction than an angle (radians,
+    /// strictly).
+    pub(crate) fn for_each_near(
+        &self,
+        from: UnitVector,
+        angle: f64,
+        mut hear: impl FnMut(usize, [f64; 3], f64),
+    ) {
+        let (centre, limit) = (from.to_array(), squared_chord_of(angle));
+        for range in self.ranges(LatLon::from(from), angle) {
+            for (position, point) in range.clone().zip(&self.points[range]) {
+                let squared_chord = point.squared_chord(centre);
+                if squared_chord < limit {
+                    hear(position, point.vector.to_array(), squared_chord);
+                }
+            }
+        }
+    }
+
     /// The numbers of the places closer to `place` than `angle` (radians, strictly).
     pub(crate) fn within(&self, place: LatLon, angle: f64) -> impl Iterator<Item = usize> {
-        let centre = UnitVector::from(place);
+        let centre = UnitVector::from(place).to_array();
+        let limit = squared_chord_of(angle);
         self.around(place, angle)
-            .filter(move |point| point.vector.angle_to(centre) < angle)
+            .filter(move |point| point.squared_chord(centre) < limit)
             .map(|point| point.number)
     }
 
@@ -111,8 +136,9 @@ impl PlaceIndex {
         loop {
             let found: Vec<Point> = self.around(place, angle).copied().collect();
             // The filter of `around` lets a few through that are just outside; those inside are all there.
-            let centre = UnitVector::from(place);
-            let inside = found.iter().filter(|point| point.vector.angle_to(centre) < angle).count();
+            let centre = UnitVector::from(place).to_array();
+            let limit = squared_chord_of(angle);
+            let inside = found.iter().filter(|point| point.squared_chord(centre) < limit).count();
             if inside >= count {
                 return Some(found);
             }
@@ -126,6 +152,15 @@ impl PlaceIndex {
     /// The places within an angle, and perhaps a few that are just outside.
     fn around(&self, place: LatLon, angle: f64) -> impl Iterator<Item = &Point> {
         let centre = UnitVector::from(place);
+        // Most points of the ranges are near, and the cosine tells the others cheaply.
+        let far = angle.min(std::f64::consts::PI).cos() - 1e-9;
+        self.ranges(place, angle)
+            .flat_map(|range| &self.points[range])
+            .filter(move |point| point.vector.dot(centre) > far)
+    }
+
+    /// Where places within an angle are.
+    fn ranges(&self, place: LatLon, angle: f64) -> impl Iterator<Item = Range<usize>> {
         let margin = angle.to_degrees() * (1.0 + 1e-9) + 1e-9;
         let (south, north) = (place.latitude() - margin, place.latitude() + margin);
         // The farthest that a circle reaches to the east and west; all round if it holds a pole.
@@ -136,12 +171,8 @@ impl PlaceIndex {
             sine.asin().to_degrees() + 1e-9
         };
         let rings = self.starts.len() - 1;
-        // Most points of the ranges are near, and the cosine tells the others cheaply.
-        let far = angle.min(std::f64::consts::PI).cos() - 1e-9;
         (ring_of(south, rings)..=ring_of(north, rings))
             .flat_map(move |ring| self.between(ring, place.longitude(), span))
-            .flat_map(|range| &self.points[range])
-            .filter(move |point| point.vector.dot(centre) > far)
     }
 
     /// The points of a ring within a span of a longitude: one range, or two at the antimeridian.
@@ -162,6 +193,11 @@ impl PlaceIndex {
             () => [from(west)..to(east), last..last],
         }
     }
+}
+
+/// Squared length of the chord between points that are an angle apart; more than any if that is half a turn.
+fn squared_chord_of(angle: f64) -> f64 {
+    if angle >= std::f64::consts::PI { EVERYWHERE + 1.0 } else { 4.0 * (0.5 * angle).sin().powi(2) }
 }
 
 /// The ring of a latitude, which may lie beyond a pole.

@@ -6,12 +6,21 @@
 //! antimeridian, write 179 to 181, or cut the polygon there in two. To enclose a pole, run
 //! along latitude ±90, for example 0,60 → 360,60 → 360,90 → 0,90.
 
+mod chains;
+mod edge_tree;
+mod edge_tree_builder;
+#[cfg(test)]
+mod edge_tree_tests;
 mod edges;
 mod great_circles;
 
-use edges::EdgeIndex;
+use std::sync::OnceLock;
+
+use edge_tree::EdgeTree;
+use edge_tree_builder::{Crowd, Crowds};
 
 use crate::area::{Cover, InvalidArea, Rectangle};
+use crate::cells::{POINTS, PointValues};
 use crate::place::sin_cos_degrees;
 use crate::{EARTH_RADIUS_KM, LatLon};
 
@@ -20,6 +29,10 @@ type Ring = Vec<[f64; 2]>;
 
 /// Coordinates are written with this many decimals: a millionth of a degree, 11 cm.
 const DECIMALS: usize = 6;
+/// More points would take gigabytes.
+const MOST_POINTS: usize = 10_000_000;
+/// A rectangle is looked at in so many steps of each axis.
+const STEPS: usize = 5;
 /// What rounding to that many decimals may do to a width.
 const ROUNDING_DEGREES: f64 = 1e-6;
 
@@ -32,9 +45,9 @@ const ROUNDING_DEGREES: f64 = 1e-6;
 /// longitude 179 to −179 runs the long way round, through 0. To cross the antimeridian,
 /// write 179 to 181, or cut the polygon in two; to enclose a pole, run along latitude ±90.
 ///
-/// Rings must not cross themselves or each other, and polygons must not overlap. That is
-/// not checked; where they do, [`contains`](Self::contains) still follows the even-odd rule,
-/// but the areas are not its.
+/// Rings must not cross themselves or each other, and polygons must not overlap. Where they
+/// do, [`contains`](Self::contains) still follows the even-odd rule, but the areas are not
+/// its. Polygons are rejected if edges cross or almost touch each other nearly everywhere.
 ///
 /// ```
 /// use locdiff_sphere::{LatLon, MultiPolygon};
@@ -48,14 +61,19 @@ const ROUNDING_DEGREES: f64 = 1e-6;
 /// );
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct MultiPolygon {
     coordinates: Vec<Vec<Ring>>,
-    edges: EdgeIndex,
     /// The area of each polygon, without its holes.
     areas_km2: Vec<f64>,
-    /// Longitudes and latitudes that each polygon lies between.
-    boxes: Vec<([f64; 2], [f64; 2])>,
+    /// Built when it is first asked for: many outlines are only written.
+    edges: OnceLock<EdgeTree>,
+}
+
+impl PartialEq for MultiPolygon {
+    fn eq(&self, other: &MultiPolygon) -> bool {
+        self.coordinates == other.coordinates
+    }
 }
 
 impl MultiPolygon {
@@ -68,7 +86,12 @@ impl MultiPolygon {
         if coordinates.is_empty() {
             return Err(InvalidArea::NoPolygons);
         }
+        let points = coordinates.iter().flatten().map(Vec::len).sum();
+        if points > MOST_POINTS {
+            return Err(InvalidArea::ManyPoints { points, most: MOST_POINTS });
+        }
         let mut coordinates = coordinates;
+        let mut areas_km2 = Vec::with_capacity(coordinates.len());
         for (polygon, rings) in coordinates.iter_mut().enumerate() {
             for (ring, points) in rings.iter_mut().enumerate() {
                 check_ring(polygon, ring, points)?;
@@ -76,9 +99,11 @@ impl MultiPolygon {
                     points.extend(points.first().copied());
                 }
             }
-            check_polygon(polygon, rings)?;
+            areas_km2.push(check_polygon(polygon, rings)?);
         }
-        Ok(MultiPolygon::from_valid(coordinates))
+        let edges = EdgeTree::new(&coordinates, &areas_km2, Crowds::Rejected)
+            .map_err(|crowd| tangled(&coordinates, &crowd))?;
+        Ok(MultiPolygon { coordinates, areas_km2, edges: OnceLock::from(edges) })
     }
 
     /// From the `coordinates` of a GeoJSON `Polygon`: its exterior, then holes; see
@@ -89,10 +114,16 @@ impl MultiPolygon {
 
     /// From coordinates that would pass the checks of [`new`](Self::new), with closed rings.
     pub(crate) fn from_valid(coordinates: Vec<Vec<Vec<[f64; 2]>>>) -> MultiPolygon {
-        let edges = EdgeIndex::new(&coordinates);
-        let areas_km2 = coordinates.iter().map(|rings| polygon_area_km2(rings)).collect();
-        let boxes = coordinates.iter().map(|rings| extent(&rings[0])).collect();
-        MultiPolygon { coordinates, edges, areas_km2, boxes }
+        let area = |rings: &Vec<Ring>| polygon_area_km2(steradians(&rings[0]), &rings[1..]);
+        let areas_km2 = coordinates.iter().map(area).collect();
+        MultiPolygon { coordinates, areas_km2, edges: OnceLock::new() }
+    }
+
+    fn edges(&self) -> &EdgeTree {
+        self.edges.get_or_init(|| {
+            EdgeTree::new(&self.coordinates, &self.areas_km2, Crowds::Accepted)
+                .expect("crowds are accepted")
+        })
     }
 
     /// Whether the place is inside the exterior of a polygon and not in its holes.
@@ -100,7 +131,7 @@ impl MultiPolygon {
     /// A place on an edge may count as in or out; of two polygons that share the edge, one
     /// contains it.
     pub fn contains(&self, place: LatLon) -> bool {
-        self.edges.enclose(place.longitude(), place.latitude())
+        self.edges().enclose(place.longitude(), place.latitude())
     }
 
     /// The area in square kilometres, on the sphere and for edges that are straight in
@@ -141,29 +172,55 @@ impl MultiPolygon {
         format!(r#"{{"type":"{kind}","coordinates":{coordinates}}}"#)
     }
 
-    /// The area of the smallest polygon whose box meets a rectangle, in square kilometres.
+    /// The area of the smallest polygon with an edge in a rectangle, in square kilometres.
     pub(crate) fn smallest_polygon_km2(&self, rectangle: &Rectangle) -> f64 {
-        let meets = |boxes: &([f64; 2], [f64; 2])| {
-            let ([west, east], [south, north]) = *boxes;
-            let turned = |turn: f64| rectangle.west + turn < east && rectangle.east + turn > west;
-            rectangle.south < north
-                && rectangle.north > south
-                && [-360.0, 0.0, 360.0].into_iter().any(turned)
+        self.edges().smallest_km2(rectangle, &self.areas_km2)
+    }
+
+    /// How much of a rectangle is in a polygon, by 5 × 5 points.
+    pub(crate) fn share(&self, rectangle: &Rectangle) -> f64 {
+        let [longitudes, latitudes] = [0, 1].map(|axis| middles(rectangle.range(axis)));
+        let rows = self.edges().enclosed(latitudes, longitudes);
+        let inside: u32 = rows.iter().map(|row| row.count_ones()).sum();
+        f64::from(inside) / (STEPS * STEPS) as f64
+    }
+
+    /// The same for the parts of a cell, one for each of its points.
+    pub(crate) fn shares(&self, part: impl Fn(usize, usize) -> Rectangle) -> PointValues {
+        const LINES: usize = STEPS * POINTS;
+        // Rows of a cell go south, latitudes must ascend.
+        let columns: [_; POINTS] = std::array::from_fn(|k| middles(part(0, k).range(0)));
+        let rows: [_; POINTS] = std::array::from_fn(|k| middles(part(POINTS - 1 - k, 0).range(1)));
+        let line = |lines: [[f64; STEPS]; POINTS]| -> [f64; LINES] {
+            std::array::from_fn(|k| lines[k / STEPS][k % STEPS])
         };
-        let polygons = self.areas_km2.iter().zip(&self.boxes).filter(|(_, boxes)| meets(boxes));
-        polygons.fold(f64::INFINITY, |smallest, (area, _)| smallest.min(*area))
+        let marks = self.edges().enclosed(line(rows), line(columns));
+        std::array::from_fn(|i| {
+            let rows = &marks[STEPS * (POINTS - 1 - i)..][..STEPS];
+            std::array::from_fn(|j| {
+                let bits = ((1 << STEPS) - 1) << (STEPS * j);
+                let inside: u32 = rows.iter().map(|row| (row & bits).count_ones()).sum();
+                f64::from(inside) / (STEPS * STEPS) as f64
+            })
+        })
     }
 
     /// How the polygons cover the interior of a rectangle. A rectangle that lies on both
     /// sides of an edge shared by two polygons counts as cut.
     pub(crate) fn cover(&self, rectangle: &Rectangle) -> Cover {
-        if self.edges.meet(rectangle) {
+        if self.edges().meet(rectangle) {
             return Cover::Cut;
         }
         let longitude = (rectangle.west + rectangle.east) / 2.0;
         let latitude = (rectangle.south + rectangle.north) / 2.0;
-        if self.edges.enclose(longitude, latitude) { Cover::Inside } else { Cover::Outside }
+        if self.edges().enclose(longitude, latitude) { Cover::Inside } else { Cover::Outside }
     }
+}
+
+fn tangled(coordinates: &[Vec<Ring>], crowd: &Crowd) -> InvalidArea {
+    let &Crowd { middle: [longitude, latitude], polygon, neighbors } = crowd;
+    let points = coordinates[polygon].iter().map(Vec::len).sum();
+    InvalidArea::Tangled { polygon, points, neighbors, latitude, longitude }
 }
 
 fn check_ring(polygon: usize, ring: usize, points: &[[f64; 2]]) -> Result<(), InvalidArea> {
@@ -193,7 +250,8 @@ fn check_ring(polygon: usize, ring: usize, points: &[[f64; 2]]) -> Result<(), In
     Ok(())
 }
 
-fn check_polygon(polygon: usize, rings: &[Ring]) -> Result<(), InvalidArea> {
+/// The area of a polygon in square kilometres, if its rings fit each other.
+fn check_polygon(polygon: usize, rings: &[Ring]) -> Result<f64, InvalidArea> {
     let [exterior, holes @ ..] = rings else { return Err(InvalidArea::NoRings { polygon }) };
     // A ring without area sums to what rounding leaves of terms that cancel.
     let (sum, sum_of_sizes) = edge_integrals(exterior)
@@ -212,7 +270,12 @@ fn check_polygon(polygon: usize, rings: &[Ring]) -> Result<(), InvalidArea> {
             return Err(InvalidArea::HoleOutside { polygon, ring: hole + 1, west, east });
         }
     }
-    Ok(())
+    Ok(polygon_area_km2(sum.abs(), holes))
+}
+
+/// The middles of equal steps between two numbers.
+fn middles([from, to]: [f64; 2]) -> [f64; STEPS] {
+    std::array::from_fn(|k| from + (k as f64 + 0.5) / STEPS as f64 * (to - from))
 }
 
 /// Smallest and greatest longitude, smallest and greatest latitude.
@@ -224,10 +287,15 @@ fn extent(points: &[[f64; 2]]) -> ([f64; 2], [f64; 2]) {
     (along(0), along(1))
 }
 
-fn polygon_area_km2(rings: &[Ring]) -> f64 {
-    let areas = rings.iter().map(|ring| edge_integrals(ring).sum::<f64>().abs());
-    let steradians = areas.reduce(|exterior, hole| exterior - hole).unwrap_or(0.0);
-    steradians.max(0.0) * EARTH_RADIUS_KM.powi(2)
+/// The area of a polygon without its holes.
+fn polygon_area_km2(exterior_steradians: f64, holes: &[Ring]) -> f64 {
+    let of_holes: f64 = holes.iter().map(|hole| steradians(hole)).sum();
+    (exterior_steradians - of_holes).max(0.0) * EARTH_RADIUS_KM.powi(2)
+}
+
+/// What a ring encloses.
+fn steradians(ring: &[[f64; 2]]) -> f64 {
+    edge_integrals(ring).sum::<f64>().abs()
 }
 
 /// ∫ sin(latitude) d(longitude) along each edge, in radians. Around a ring their sum is the
@@ -301,6 +369,19 @@ mod tests {
         // Around the pole, but in the plane along a line and back.
         let parallel = [-180.0, -60.0, 60.0, 180.0].map(|longitude| [longitude, 60.1]);
         assert!(error(vec![parallel.to_vec()]).contains("encloses no area"));
+    }
+
+    #[test]
+    fn polygon_share_counts_points_inside() {
+        let triangle = vec![[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]];
+        let polygon = MultiPolygon::of_polygon(vec![triangle]).unwrap();
+        let share = |south, west, size: f64| {
+            polygon.share(&Rectangle { south, west, north: south + size, east: west + size })
+        };
+        assert_eq!(share(1.0, 1.0, 2.0), 1.0);
+        assert_eq!(share(6.0, 6.0, 2.0), 0.0);
+        assert_eq!(share(-1.1, 2.0, 2.0), 0.4);
+        assert_eq!(share(4.05, 4.0, 2.0), 0.4);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod outline;
 mod patch;
 mod radii;
 mod region;
+mod root;
 mod samples;
 mod steps;
 
@@ -70,9 +71,9 @@ trait Border {
 
 /// A piece of a cell with less than this is not cut further, but judged by its points: which
 /// of them lie inside of the border is a matter of chance, and there are hundreds of pieces.
-const SMALL: Extent = Extent { mass: 1e-4, area: 4e-4 };
+const SMALL: Extent = Extent { mass: 5e-4, area: 1.2e-3 };
 /// Nor is one that was quartered so often.
-const DEEPEST_PATCH: u32 = 8;
+const DEEPEST_PATCH: u32 = 6;
 /// How often a leaf is cut to find a part of it that is allowed.
 const DEEPEST_CORNER: u32 = 4;
 
@@ -95,7 +96,7 @@ impl<'a> Survey<'a> {
         self.mesh.leaves.len()
     }
 
-    /// The log-density at a place, by interpolation between the cells' points: for pictures.
+    /// The log-density at a place, by interpolation between the cells' points where the density is smooth: for pictures.
     /// Where there is hardly any probability it is coarse.
     pub fn interpolated_log_density(&self, place: LatLon) -> f64 {
         if let (Density::Cells(_), Some(steps)) = (self.density, &self.steps) {
@@ -103,10 +104,20 @@ impl<'a> Survey<'a> {
         }
         let (theta, phi) = angles(place);
         let leaf = self.mesh.leaf_at(theta, phi);
+        // No polynomial has a kink.
+        if leaf.kinked && self.steps.is_none() && !leaf.sheet.is_cut() {
+            return self.log_density(place);
+        }
+        self.interpolated_in(leaf, place)
+    }
+
+    /// The log-density at a place in a leaf, by interpolation.
+    fn interpolated_in(&self, leaf: &Leaf, place: LatLon) -> f64 {
         let beyond = matches!(leaf.sheet.coverage, Coverage::Nothing);
         if beyond || leaf.sheet.is_cut() && !self.density.allows(place) {
             return f64::NEG_INFINITY;
         }
+        let (theta, phi) = angles(place);
         match &self.steps {
             Some(steps) => steps.log_density(place),
             None => Patch::of(leaf, self.mesh.tiling).log_density_at(theta, phi),
@@ -137,7 +148,7 @@ impl<'a> Survey<'a> {
 
     /// The probability of an area.
     pub fn probability_in(&self, area: &Area) -> f64 {
-        self.extent(&AreaBorder { tiling: self.mesh.tiling, area }).mass
+        self.extent(&AreaBorder { tiling: self.mesh.tiling, area }).mass.min(1.0)
     }
 
     /// The probability that the truth lies within a distance of a place.
@@ -159,7 +170,7 @@ impl<'a> Survey<'a> {
                 mass += self.extent_of_leaf(&self.mesh.leaves[disc.leaf], cover, &border).mass;
             }
         }
-        mass
+        mass.min(1.0)
     }
 
     /// The width of the cell at a place, in radians on the ground.
@@ -268,6 +279,9 @@ impl<'a> Survey<'a> {
         least_depth: u32,
     ) -> (Extent, Extent) {
         let (mut inside, mut allowed) = (Extent::default(), Extent::default());
+        if patch.beyond {
+            return (inside, allowed);
+        }
         if !patch.cut && cover != Cover::Cut {
             patch.points().for_each(|point| allowed.add(point.extent));
             return (if cover == Cover::Inside { allowed } else { inside }, allowed);

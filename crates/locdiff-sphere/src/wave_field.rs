@@ -15,6 +15,10 @@ use crate::legendre::{Rows, UNSCALE};
 use crate::simd::{Kernel, vectorised};
 use crate::triangle::{self, LANES, lanes, lanes_mut};
 
+/// What a cell and a ring of cells cost, per degree and per its square, in cells.
+pub(crate) const COST_OF_CELL: f64 = 2e-3;
+pub(crate) const COST_OF_RING: f64 = 2e-4;
+
 pub(crate) struct WaveField<'a> {
     basis: &'a Basis,
     function: &'a SplitFunction,
@@ -24,18 +28,31 @@ pub(crate) struct WaveField<'a> {
     rings: HashMap<(u32, u32), Vec<f64>>,
     /// By halvings and sector: the waves cos mφ, then sin mφ, `[wave, point]`.
     sectors: HashMap<(u32, u32), Vec<[f64; POINTS]>>,
+    /// Not yet asked for, in cells.
+    cost: f64,
 }
 
 impl<'a> WaveField<'a> {
     pub(crate) fn new(basis: &'a Basis, function: &'a SplitFunction, tiling: Tiling) -> Self {
         let rows = Rows::new(basis.max_degree());
         let (rings, sectors) = (HashMap::new(), HashMap::new());
-        WaveField { basis, function, tiling, rows, rings, sectors }
+        WaveField { basis, function, tiling, rows, rings, sectors, cost: 0.0 }
+    }
+
+    /// The largest degree of the function.
+    pub(crate) fn max_degree(&self) -> usize {
+        self.basis.max_degree()
+    }
+
+    /// What was done since this was last asked, in cells.
+    pub(crate) fn take_cost(&mut self) -> f64 {
+        std::mem::take(&mut self.cost)
     }
 
     /// F at the points of a cell.
     pub(crate) fn values(&mut self, id: CellId) -> PointValues {
         self.prepare_ring(id);
+        self.cost += COST_OF_CELL * self.basis.max_degree() as f64;
         let waves = self.sectors.entry((id.across, id.sector)).or_insert_with(|| {
             let points = Rule::get().points.map(|point| self.tiling.point(id, 0.0, point).1);
             vectorised(FillWaves { longitudes: points, max_degree: self.basis.max_degree() })
@@ -55,6 +72,7 @@ impl<'a> WaveField<'a> {
         if self.rings.contains_key(&key) {
             return;
         }
+        self.cost += COST_OF_RING * (self.basis.max_degree() as f64).powi(2);
         let half = triangle::row_len(self.basis.max_degree());
         let waves_count = 2 * half;
         let (mut even, mut odd) = (vec![0.0; waves_count], vec![0.0; waves_count]);

@@ -82,6 +82,24 @@ pub(crate) unsafe extern "C" fn locdiff_restrict(number: u32, json: *const u8, l
     answered(|maps| Ok((maps.restrict(number, &json)?, Vec::new())))
 }
 
+/// A first look at a density in an area from JSON; its number, and as a text whether it is final: `true` or `false`.
+///
+/// # Safety
+/// `json` must point at `len` readable bytes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn locdiff_restrict_coarsely(
+    number: u32,
+    json: *const u8,
+    len: usize,
+) -> u32 {
+    // SAFETY: the caller promises so many readable bytes.
+    let json = unsafe { text(json, len) };
+    answered(|maps| {
+        let look = maps.restrict_coarsely(number, &json)?;
+        Ok((look.number, look.is_final.to_string().into_bytes()))
+    })
+}
+
 /// Forgets a density.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn locdiff_release(number: u32) {

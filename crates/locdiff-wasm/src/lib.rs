@@ -22,5 +22,5 @@ mod maps;
 mod records;
 mod tile;
 
-pub use maps::{Maps, Problem};
+pub use maps::{FirstLook, Maps, Problem};
 pub use tile::Tile;

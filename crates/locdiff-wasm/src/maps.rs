@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use locdiff_sphere::{
-    Density, DensityRecord, InvalidArea, InvalidDensity, InvalidPlace, InvalidRecord, LatLon,
-    MultiPolygon, Survey,
+    Budget, Cost, Density, DensityRecord, InvalidArea, InvalidDensity, InvalidPlace, InvalidRecord,
+    LatLon, MultiPolygon, Survey,
 };
 use serde_json::{Value, json};
 
@@ -17,6 +17,20 @@ pub struct Maps {
     densities: BTreeMap<u32, Density>,
     last: u32,
 }
+
+/// A restricted density that may be coarse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FirstLook {
+    /// Of the density.
+    pub number: u32,
+    /// Whether nothing was left out: [`Maps::restrict`] would give the same.
+    pub is_final: bool,
+}
+
+/// How many cells a first look may take.
+const FIRST_LOOK_CELLS: f64 = 2000.0;
+/// A first look with a larger error may show other places than the final one.
+const USABLE_ERROR: f64 = 0.2;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +76,22 @@ impl Maps {
         let record: AreaRecord = serde_json::from_str(json)?;
         let restricted = self.density(number)?.restricted_to(record.area()?)?;
         Ok(self.hold(restricted))
+    }
+
+    /// As [`Maps::restrict`], but within a small budget: a first look, with a larger `normaliser_error` if that wasn't enough. Where so
+    /// few cells find nothing that is worth drawing, it is [`Maps::restrict`].
+    pub fn restrict_coarsely(&mut self, number: u32, json: &str) -> Result<FirstLook, Problem> {
+        let record: AreaRecord = serde_json::from_str(json)?;
+        let (density, area) = (self.density(number)?, record.area()?);
+        let budget = Budget::of(Cost::of_cells(FIRST_LOOK_CELLS));
+        let mut restricted = None;
+        let within = budget.run(|| restricted = density.restricted_to(area).ok());
+        let is_final = within.is_ok();
+        let usable = |density: &Density| is_final || density.normaliser_error() < USABLE_ERROR;
+        match restricted.filter(usable) {
+            Some(restricted) => Ok(FirstLook { number: self.hold(restricted), is_final }),
+            None => Ok(FirstLook { number: self.restrict(number, json)?, is_final: true }),
+        }
     }
 
     /// Forgets a density. Unknown numbers are nothing to forget.

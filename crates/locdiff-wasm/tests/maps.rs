@@ -108,6 +108,72 @@ fn restrictions_renormalise_and_intersect() {
     assert!(inside > 0);
 }
 
+/// Many places in clusters, as a gallery has them, scored vaguely.
+fn clusters(count: u32) -> String {
+    let turn = |k: u32, step: f64| (f64::from(k) * step).rem_euclid(1.0);
+    let cluster = |k: u32| (turn(k % 40, 0.618_034), turn(k % 40, 0.754_878));
+    let off = |k: u32, step: f64| (turn(k, step) + turn(k, 1.7 * step) - 1.0) * 6.0;
+    let latitudes: Vec<f64> =
+        (0..count).map(|k| 80.0 * cluster(k).0 - 30.0 + off(k, 0.569_840)).collect();
+    let longitudes: Vec<f64> =
+        (0..count).map(|k| 340.0 * cluster(k).1 - 170.0 + off(k, 0.324_718)).collect();
+    let masses: Vec<f64> =
+        (0..count).map(|k| (3.0 * turn(k % 40, 0.234) + turn(k, 0.577)).exp()).collect();
+    json!({ "kind": "points", "kernel_km": 25, "latitudes": latitudes, "longitudes": longitudes,
+        "masses": masses })
+    .to_string()
+}
+
+#[test]
+fn a_first_look_is_near_what_follows() {
+    let mut maps = Maps::default();
+    let vague = maps.open(&clusters(20_000)).expect("opens");
+    let peaks = maps.open(&exponential_json(&two_peaks())).expect("opens");
+    let box_of = |south, west, north, east| json!({ "kind": "box", "south": south, "west": west, "north": north, "east": east });
+    let mut coarse_ones = 0;
+    for (whole, area) in [
+        (vague, box_of(40, -10, 52, 12)),
+        (vague, box_of(-30, -80, 10, -35)),
+        (vague, box_of(-60, -170, 75, 170)),
+        (peaks, box_of(-60, 100, 60, -150)),
+    ] {
+        let area = area.to_string();
+        let look = maps.restrict_coarsely(whole, &area).expect("a first look");
+        let number = maps.restrict(whole, &area).expect("the final one");
+        let read = |number| parsed(&maps.summary(number, 3).expect("a summary"));
+        let (coarse, sharp) = (read(look.number), read(number));
+        let numbers = |name: &str| [&coarse, &sharp].map(|s| s[name].as_f64().expect("a number"));
+        let [coarse_share, share] = numbers("share");
+        let [coarse_error, error] = numbers("normaliser_error");
+        let off = (coarse_share / share).ln().abs();
+        assert!(off <= coarse_error + error, "{area}: {off} nats, with {coarse_error} and {error}");
+        if look.is_final {
+            assert_eq!(coarse, sharp, "{area}");
+            continue;
+        }
+        coarse_ones += 1;
+        assert!(coarse_error < 0.2, "{area}: {coarse_error}");
+        let best = |summary: &Value| {
+            let degrees = |name| summary["candidates"][0][name].as_f64().expect("degrees");
+            at(degrees("latitude"), degrees("longitude"))
+        };
+        let distance_km = best(&coarse).distance_km(best(&sharp));
+        assert!(distance_km < 5.0, "{area}: {distance_km} km");
+    }
+    assert!(coarse_ones > 0, "all were final");
+}
+
+#[test]
+fn a_first_look_in_an_empty_place_fails_as_the_final_one_does() {
+    let mut maps = Maps::default();
+    let south = Density::cells(vec![CubeCell::faces()[5]], &[1.0]).expect("a cell");
+    let record = serde_json::to_string(&DensityRecord::of(&south)).expect("JSON");
+    let number = maps.open(&record).expect("opens");
+    let arctic = r#"{"kind":"circle","latitude":88,"longitude":0,"radius_km":100}"#;
+    let words = maps.restrict(number, arctic).unwrap_err().to_string();
+    assert_eq!(maps.restrict_coarsely(number, arctic).unwrap_err().to_string(), words);
+}
+
 #[test]
 fn summaries_are_those_of_the_survey() {
     let coefficients = two_peaks();
@@ -241,7 +307,9 @@ fn every_kind_is_opened_measured_and_drawn() {
                 let off = f64::from(*value) - expected;
                 // Far below the top, interpolation between the points of wide cells is coarse.
                 let visible = expected > best.log_density - 5.0;
-                assert!(!visible || off.abs() < 0.15, "{direct}: {off} at {place}");
+                // The mixture has a part that is clipped at zero, and so a kink that no point shows.
+                let limit = if matches!(direct, Density::Mixture(_)) { 0.15 } else { 0.1 };
+                assert!(!visible || off.abs() < limit, "{direct}: {off} at {place}");
             }
         }
     }

@@ -5,12 +5,12 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// The bytes of a request.
-pub(crate) fn request(image: &[u8]) -> Vec<u8> {
-    let length = image.len();
+pub(crate) fn request(path: &str, kind: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
     let head = format!(
-        "POST /v1/locate HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/jpeg\r\nContent-Length: {length}\r\n\r\n"
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
     );
-    [head.as_bytes(), image].concat()
+    [head.as_bytes(), body].concat()
 }
 
 pub(crate) struct Client {

@@ -7,9 +7,11 @@
 //! 3. Four times more requests than it can answer, for a minute, on a fixed schedule that doesn't wait for answers.
 //! 4. A client that sends a byte a second, clients that go away in the middle, and a thousand idle connections:
 //!    throughput beside them.
-//! 5. SIGTERM under load: every request that was sent before is answered; exit code 0.
+//! 5. Honest images and densities for a minute, alone and then beside four densities per second that are meant to cost much.
+//! 6. SIGTERM under load: every request that was sent before is answered; exit code 0.
 
 mod client;
+mod hostile;
 mod phases;
 mod server;
 
@@ -27,6 +29,8 @@ use server::Server;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const OVERLOAD: f64 = 4.0;
+/// Of honest images beside hostile densities, of what can be answered.
+const HONEST: f64 = 0.25;
 
 fn main() -> Result<()> {
     keep_freed_memory();
@@ -42,7 +46,10 @@ fn main() -> Result<()> {
     let sent: Vec<SentImage> =
         images.iter().map(|bytes| SentImage { name: None, bytes: bytes.clone().into() }).collect();
     let server = Server::start(&[])?;
-    let requests = images.iter().map(|image| client::request(image)).collect::<Vec<_>>();
+    let requests = images
+        .iter()
+        .map(|image| client::request("/v1/locate", "image/jpeg", image))
+        .collect::<Vec<_>>();
 
     // In turns; a first of each warms up.
     phases::loop_over(&engine, &sent, &settings, Duration::from_secs(1));
@@ -69,6 +76,18 @@ fn main() -> Result<()> {
     let disturbed = phases::disturbed(&server, &requests, turn * 2)?;
     let undisturbed =
         0.5 * (undisturbed + phases::saturate(&server, &requests, turn, phases::FEW)?.per_s);
+    let beside_time = Duration::from_secs(if quick { 6 } else { 60 });
+    let (hostile, honest_rate) = (hostile::hostile()?, HONEST * http_per_s);
+    let quiet = hostile::beside(&server, &requests, honest_rate, &[], beside_time)?;
+    let beside = hostile::beside(&server, &requests, honest_rate, &hostile, beside_time)?;
+    eprintln!("quiet: {quiet:?}\nbeside hostile densities: {beside:?}");
+    let images_rejected = beside.images.rejected.saturating_sub(quiet.images.rejected);
+    let densities_rejected = beside.densities.rejected;
+    let timeouts: usize = [&quiet, &beside]
+        .iter()
+        .flat_map(|run| [&run.images, &run.densities, &run.hostile])
+        .map(|tally| tally.timeouts)
+        .sum();
     let stopped = phases::stop_under_load(server, &requests)?;
     ensure!(stopped.exit_code == Some(0), "exit code {:?} after SIGTERM", stopped.exit_code);
 
@@ -113,6 +132,24 @@ fn main() -> Result<()> {
         ),
         ("refused or lost beside them", disturbed.failed.to_string()),
         (
+            "honest images and densities per second beside hostile densities, for",
+            format!(
+                "{honest_rate:.1}, {:.0}, {} s",
+                hostile::DENSITIES_PER_S,
+                beside_time.as_secs()
+            ),
+        ),
+        ("honest images, alone: sent, answered, rejected, median, p99", told(&quiet.images)),
+        ("honest densities, alone", told(&quiet.densities)),
+        ("honest images beside 4 hostile densities per second", told(&beside.images)),
+        ("honest densities beside them", told(&beside.densities)),
+        ("hostile densities", told(&beside.hostile)),
+        ("accepted, and not answered in time, of all kinds", timeouts.to_string()),
+        (
+            "memory of the server, alone, beside hostile densities",
+            format!("{:.0}, {:.0} MB", quiet.memory_mb, beside.memory_mb),
+        ),
+        (
             "SIGTERM under load: requests sent before, answered, lost",
             format!("{}, {}, {}", stopped.sent, stopped.answered, stopped.lost),
         ),
@@ -134,6 +171,9 @@ fn main() -> Result<()> {
         "memory_early_mb": round(stormy.early_mb),
         "memory_late_mb": round(stormy.late_mb),
         "disturbed_over_undisturbed": round(disturbed.per_s / undisturbed),
+        "honest_images_rejected": images_rejected,
+        "honest_density_rejected": densities_rejected,
+        "accepted_timeouts": timeouts,
         "n": stormy.sent,
     });
     if !quick {
@@ -148,7 +188,15 @@ fn main() -> Result<()> {
     ensure!(stormy.refused_p99_ms < 50.0, "refusals take too long");
     ensure!(stormy.accepted_p99_ms <= allowed_ms, "accepted requests take too long");
     ensure!(stormy.lost + stopped.lost == 0, "requests were lost");
+    ensure!(images_rejected == 0, "hostile densities make honest images be rejected");
+    ensure!(densities_rejected == 0, "hostile densities make honest densities be rejected");
+    ensure!(timeouts == 0, "accepted requests were not answered in time");
     Ok(())
+}
+
+fn told(tally: &hostile::Tally) -> String {
+    let hostile::Tally { sent, answered, rejected, p50_ms, p99_ms, .. } = tally;
+    format!("{sent}, {answered}, {rejected}, {p50_ms:.0}, {p99_ms:.0} ms")
 }
 
 fn mean(values: &[f64]) -> f64 {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use locdiff_experiments::cpu_seconds;
-use locdiff_server::{Engine, LocateOptions, Outcome, SentImage, Settings};
+use locdiff_server::{Engine, LocateOptions, SentImage, Settings};
 
 use crate::client::{Client, Said};
 use crate::server::Server;
@@ -36,8 +36,10 @@ pub(crate) fn loop_over(
             scope.spawn(|| {
                 while began.elapsed() < time {
                     let answers = engine.locate(&batch, &LocateOptions::default());
-                    let located =
-                        answers.iter().filter(|a| matches!(a, Outcome::Answered(_))).count();
+                    let located = answers
+                        .iter()
+                        .filter(|a| matches!(a, locdiff_server::Outcome::Answered(_)))
+                        .count();
                     done.fetch_add(located, Ordering::Relaxed);
                 }
             });
@@ -128,20 +130,34 @@ pub(crate) struct Stormy {
     pub(crate) late_mb: f64,
 }
 
-/// So many requests per second on a schedule, whether answers come or not.
-pub(crate) fn overload(
+/// An answer, and how long it took.
+pub(crate) struct Outcome {
+    pub(crate) said: Said,
+    pub(crate) ms: f64,
+}
+
+pub(crate) struct Scheduled {
+    pub(crate) outcomes: Vec<Outcome>,
+    /// Requests that were sent again.
+    pub(crate) repeated: usize,
+}
+
+/// So many requests per second on a schedule, whether answers come or not. `before` is called before each.
+pub(crate) fn scheduled(
     server: &Server,
     requests: &[Vec<u8>],
     rate: f64,
     time: Duration,
-) -> Result<Stormy> {
+    clients: usize,
+    mut before: impl FnMut(usize),
+) -> Scheduled {
     let count = (rate * time.as_secs_f64()) as usize;
     let (sender, tickets) = mpsc::channel::<usize>();
     let tickets = Mutex::new(tickets);
     let outcomes = Mutex::new(Vec::with_capacity(count));
-    let (mut memory, repeated) = (Vec::new(), AtomicUsize::new(0));
+    let repeated = AtomicUsize::new(0);
     thread::scope(|scope| {
-        for _ in 0..CROWD {
+        for _ in 0..clients {
             scope.spawn(|| {
                 let mut client = Client::new(server.address);
                 loop {
@@ -149,7 +165,8 @@ pub(crate) fn overload(
                     let Ok(ticket) = ticket else { break };
                     let began = Instant::now();
                     let said = client.ask(&requests[ticket % requests.len()]);
-                    outcomes.lock().expect("no panic").push((said, ms(began.elapsed())));
+                    let outcome = Outcome { said, ms: ms(began.elapsed()) };
+                    outcomes.lock().expect("no panic").push(outcome);
                 }
                 repeated.fetch_add(client.repeated, Ordering::Relaxed);
             });
@@ -158,20 +175,32 @@ pub(crate) fn overload(
         for ticket in 0..count {
             let due = Duration::from_secs_f64(ticket as f64 / rate);
             thread::sleep(due.saturating_sub(began.elapsed()));
-            if ticket % (rate as usize).max(1) == 0 {
-                memory.push(server.resident_mb());
-            }
+            before(ticket);
             let _ = sender.send(ticket);
         }
         drop(sender);
     });
     let outcomes = outcomes.into_inner().expect("no panic");
+    Scheduled { outcomes, repeated: repeated.into_inner() }
+}
+
+/// More requests than can be answered.
+pub(crate) fn overload(
+    server: &Server,
+    requests: &[Vec<u8>],
+    rate: f64,
+    time: Duration,
+) -> Result<Stormy> {
+    let mut memory = Vec::new();
+    let sample = |ticket: usize| {
+        if ticket.is_multiple_of((rate as usize).max(1)) {
+            memory.push(server.resident_mb());
+        }
+    };
+    let Scheduled { outcomes, repeated } = scheduled(server, requests, rate, time, CROWD, sample);
     let times = |status: u16| -> Vec<f64> {
-        outcomes
-            .iter()
-            .filter(|(said, _)| *said == Said::Status(status))
-            .map(|(_, ms)| *ms)
-            .collect()
+        let such = outcomes.iter().filter(|outcome| outcome.said == Said::Status(status));
+        such.map(|outcome| outcome.ms).collect()
     };
     let (mut accepted, mut refused) = (times(200), times(429));
     Ok(Stormy {
@@ -179,7 +208,7 @@ pub(crate) fn overload(
         accepted: accepted.len(),
         refused: refused.len(),
         lost: outcomes.len() - accepted.len() - refused.len(),
-        repeated: repeated.load(Ordering::Relaxed),
+        repeated,
         accepted_p50_ms: quantile(&mut accepted, 0.5),
         accepted_p99_ms: quantile(&mut accepted, 0.99),
         refused_p50_ms: quantile(&mut refused, 0.5),
@@ -270,7 +299,7 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-fn quantile(times: &mut [f64], share: f64) -> f64 {
+pub(crate) fn quantile(times: &mut [f64], share: f64) -> f64 {
     times.sort_by(f64::total_cmp);
     let index = (share * times.len() as f64).ceil() as usize;
     times.get(index.clamp(1, times.len().max(1)) - 1).copied().unwrap_or(f64::NAN)

@@ -170,6 +170,10 @@ await test("a country constrains; nonsense is explained", async () => {
   await page.fill("#within", "Madagascar");
   await page.press("#within", "Enter");
   await page.waitForSelector("#kept");
+  // What is typed meanwhile stays when a coarse answer is refined.
+  await page.fill("#within", "Madag");
+  await page.waitForFunction(() => window.locdiff.app.current.final);
+  assert.deepEqual([await page.locator("#refining").count(), await page.inputValue("#within")], [0, "Madag"]);
   const { places, constraints } = await current(page);
   assert.deepEqual(constraints, ["Madagascar"]);
   assert.ok(places.every(({ latitude, longitude }) => latitude < -11 && latitude > -26 && longitude > 42 && longitude < 51));

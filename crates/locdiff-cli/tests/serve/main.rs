@@ -4,6 +4,7 @@
 
 mod chain;
 mod client;
+mod densities;
 mod examples;
 mod refusals;
 mod requests;

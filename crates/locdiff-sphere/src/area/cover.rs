@@ -25,11 +25,45 @@ pub(crate) enum Cover {
     Cut,
 }
 
+impl Cover {
+    /// How much is covered, if so much is where it is cut.
+    pub(super) fn share(self, of_cut: impl FnOnce() -> f64) -> f64 {
+        match self {
+            Cover::Inside => 1.0,
+            Cover::Outside => 0.0,
+            Cover::Cut => of_cut(),
+        }
+    }
+}
+
 impl Rectangle {
     /// Its middle.
     pub(crate) fn middle(&self) -> LatLon {
         let latitude = (0.5 * (self.south + self.north)).clamp(-90.0, 90.0);
         LatLon::new(latitude, 0.5 * (self.west + self.east)).unwrap_or(LatLon::NORTH_POLE)
+    }
+
+    /// Its western and eastern longitude (axis 0), or southern and northern latitude (axis 1).
+    pub(crate) fn range(&self, axis: usize) -> [f64; 2] {
+        if axis == 0 { [self.west, self.east] } else { [self.south, self.north] }
+    }
+
+    /// The western and the eastern half if it is cut at a longitude (axis 0), the southern
+    /// and the northern half if it is cut at a latitude (axis 1).
+    pub(crate) fn halves(&self, axis: usize, at: f64) -> [Rectangle; 2] {
+        if axis == 0 {
+            [Rectangle { east: at, ..*self }, Rectangle { west: at, ..*self }]
+        } else {
+            [Rectangle { north: at, ..*self }, Rectangle { south: at, ..*self }]
+        }
+    }
+
+    /// Whether the other one does not reach beyond it.
+    pub(crate) fn contains(&self, other: &Rectangle) -> bool {
+        self.south <= other.south
+            && self.west <= other.west
+            && other.north <= self.north
+            && other.east <= self.east
     }
 }
 

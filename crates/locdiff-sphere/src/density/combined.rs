@@ -65,6 +65,10 @@ impl Sheets for MixtureSheets<'_> {
         wanted.reduce(|sum, weight| sum + weight)
     }
 
+    fn take_cost(&mut self) -> f64 {
+        self.0.iter_mut().map(|(_, sheets)| 0.5 + sheets.take_cost()).sum()
+    }
+
     fn sheet(&mut self, id: CellId) -> Sheet {
         let parts: Vec<(f64, Sheet)> =
             self.0.iter_mut().map(|(log, sheets)| (*log, sheets.sheet(id))).collect();
@@ -82,6 +86,11 @@ impl Sheets for MixtureSheets<'_> {
             },
             summit: log_sum_exp(parts.iter().map(|(log, sheet)| log + sheet.summit)),
             stepped: parts.iter().any(|(_, sheet)| sheet.stepped),
+            missed: parts
+                .iter()
+                .map(|(_, sheet)| sheet.missed)
+                .reduce(|a, b| Some(a?.max(b?)))
+                .flatten(),
         }
     }
 }
@@ -169,6 +178,10 @@ struct ProductSheets<'a>(Vec<(f64, Box<dyn Sheets + 'a>)>);
 impl Sheets for ProductSheets<'_> {
     fn must_split(&mut self, id: CellId) -> Option<f64> {
         self.0.iter_mut().filter_map(|(_, sheets)| sheets.must_split(id)).max_by(f64::total_cmp)
+    }
+
+    fn take_cost(&mut self) -> f64 {
+        self.0.iter_mut().map(|(_, sheets)| 0.5 + sheets.take_cost()).sum()
     }
 
     fn sheet(&mut self, id: CellId) -> Sheet {

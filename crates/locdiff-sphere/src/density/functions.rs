@@ -227,9 +227,17 @@ struct WaveSheets<'a> {
 }
 
 impl Sheets for WaveSheets<'_> {
+    fn take_cost(&mut self) -> f64 {
+        self.field.take_cost()
+    }
+
     fn sheet(&mut self, id: CellId) -> Sheet {
         let mut values = self.field.values(id);
         match self.link {
+            // Whatever the points, nothing of a constant is missed.
+            Link::Exponential if self.field.max_degree() == 0 => {
+                Sheet { missed: Some(0.0), ..Sheet::open(values) }
+            }
             Link::Exponential => Sheet::with_summit(values),
             Link::Identity => {
                 for value in values.as_flattened_mut() {

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 pub use limits::{InvalidRecord, RecordLimits};
 
 use super::{Density, Integrator, Kernel, PointMasses};
-use crate::{Coefficients, CubeCell, InvalidPlace, LatLon};
+use crate::cost::Estimate;
+use crate::{Area, Coefficients, Cost, CubeCell, InvalidPlace, LARGEST_DEGREE, LatLon};
 
 /// What leaving out points may change in the log-density.
 const NEGLIGIBLE_NATS: f64 = 1e-5;
@@ -161,6 +162,46 @@ impl DensityRecord {
         DensityRecord::Linear { max_degree, coefficients: single(coefficients) }
     }
 
+    /// What it costs to survey the density, restricted to areas if there are any, before anything is computed: see
+    /// [`Density::expected_cost`]. Of a record that is invalid it is some number.
+    pub fn expected_cost(&self, within: &[&Area]) -> Cost {
+        self.estimate(within).restricted_to(within).cost()
+    }
+
+    fn estimate(&self, within: &[&Area]) -> Estimate {
+        match self {
+            DensityRecord::Exponential { max_degree, coefficients } => {
+                let number =
+                    |k: usize| coefficients.get(k).map_or(0.0, |number| f64::from(*number));
+                Estimate::of_function((*max_degree).min(LARGEST_DEGREE), number)
+            }
+            DensityRecord::Linear { max_degree, .. } => {
+                Estimate::of_linear((*max_degree).min(LARGEST_DEGREE))
+            }
+            DensityRecord::Points { kernel_km, latitudes, longitudes, masses } => {
+                let total = masses.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+                let points = latitudes.iter().zip(longitudes).zip(masses);
+                let points = points.filter_map(|((latitude, longitude), mass)| {
+                    Some((LatLon::new(*latitude, *longitude).ok()?, mass / total))
+                });
+                let kernel = Kernel::new(*kernel_km).unwrap_or_default();
+                Estimate::of_points(kernel, latitudes.len(), points, within)
+            }
+            DensityRecord::Cells { cells, .. } => Estimate::of_cells(cells.len()),
+            DensityRecord::Mixture { parts } => {
+                Estimate::of_parts(parts.iter().map(|part| part.density.estimate(within)))
+            }
+            DensityRecord::Product { factors } => {
+                Estimate::of_parts(factors.iter().map(|factor| factor.density.estimate(within)))
+            }
+        }
+    }
+
+    /// Whether the record is within limits, before anything is computed.
+    pub fn check(&self, limits: &RecordLimits) -> Result<(), InvalidRecord> {
+        limits.check(self)
+    }
+
     /// The density itself, if it is within [`RecordLimits::default`].
     pub fn density(&self) -> Result<Density, InvalidRecord> {
         self.density_within(&RecordLimits::default())
@@ -168,7 +209,7 @@ impl DensityRecord {
 
     /// The density itself, if it is within limits. Nothing is computed before everything was checked.
     pub fn density_within(&self, limits: &RecordLimits) -> Result<Density, InvalidRecord> {
-        limits.check(self)?;
+        self.check(limits)?;
         self.build(&mut HashMap::new())
     }
 

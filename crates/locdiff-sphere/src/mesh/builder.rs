@@ -1,22 +1,27 @@
 //! Cuts cells until they resolve exp g.
 
 use std::collections::BinaryHeap;
+use std::rc::Rc;
 use std::sync::OnceLock;
 
 use super::cell_integral::{Sines, integrate};
 use super::{Leaf, Mesh, NEGLIGIBLE_NATS, Sheets};
-use crate::cells::Tiling;
+use crate::budget::Meter;
+use crate::cells::{CellId, Tiling};
 
 /// Refinement stops when the estimated error is below this.
 const TOLERANCE_NATS: f64 = 5e-4;
 /// As [`TOLERANCE_NATS`], for cells that the border of an area or of a support cuts.
 const CUT_TOLERANCE_NATS: f64 = 2e-3;
+/// Cells that are too wide may stay if no more probability than this is at stake in all of them.
+const AT_STAKE: f64 = 2e-4;
 /// No more cells than this beyond the coarsest ones.
 const MOST_SPLIT_CELLS: usize = 100_000;
 
 pub(super) struct Builder<'a> {
     tiling: Tiling,
     sheets: Box<dyn Sheets + 'a>,
+    meter: Rc<Meter>,
     leaves: Vec<Leaf>,
     most_leaves: usize,
     /// The highest point that was seen before integrating: masses are in units of exp of it.
@@ -35,6 +40,7 @@ struct Task<T> {
 
 impl<'a> Builder<'a> {
     pub(super) fn start(mut sheets: Box<dyn Sheets + 'a>, tiling: Tiling) -> Option<Builder<'a>> {
+        let meter = Meter::current();
         let (mut ids, mut waiting) = (Vec::new(), BinaryHeap::new());
         for id in tiling.base_cells() {
             match sheets.must_split(id) {
@@ -44,28 +50,41 @@ impl<'a> Builder<'a> {
         }
         let most_leaves = ids.len() + waiting.len() + MOST_SPLIT_CELLS;
         let mut at_stake = 0.0;
+        // What may be missed if no more cells are cut.
+        let mut open: f64 = waiting.iter().map(|task| task.weight).sum();
         while let Some(Task { weight, item: id }) = waiting.pop() {
-            if ids.len() + waiting.len() + 4 > most_leaves || id.level >= tiling.deepest() {
+            // All that there are will be evaluated, and those to come as well.
+            let count = ids.len() + waiting.len() + 4;
+            let full = count > most_leaves || !meter.allows(count as f64);
+            if full || at_stake + open <= AT_STAKE || id.level >= tiling.deepest() {
                 at_stake += weight;
+                open -= weight;
                 ids.push(id);
                 continue;
             }
+            open -= weight;
+            meter.spend(sheets.take_cost());
             for &id in tiling.cut(id).ids() {
                 match sheets.must_split(id) {
                     None => ids.push(id),
-                    Some(weight) => waiting.push(Task { weight, item: id }),
+                    Some(weight) => {
+                        open += weight;
+                        waiting.push(Task { weight, item: id });
+                    }
                 }
             }
         }
         let mut leaves: Vec<Leaf> = Vec::with_capacity(ids.len());
         for id in ids {
             leaves.push(Leaf::new(id, sheets.sheet(id)));
+            meter.spend(1.0 + sheets.take_cost());
         }
         let highest = leaves.iter().map(|leaf| leaf.sheet.highest());
         let highest = highest.fold(f64::NEG_INFINITY, f64::max);
         (highest > f64::NEG_INFINITY).then_some(Builder {
             tiling,
             sheets,
+            meter,
             leaves,
             most_leaves,
             highest,
@@ -74,11 +93,22 @@ impl<'a> Builder<'a> {
         })
     }
 
+    /// Whether a cell may be cut.
+    fn may_cut(&self, id: CellId) -> bool {
+        self.leaves.len() + 3 <= self.most_leaves
+            && id.level < self.tiling.deepest()
+            && self.meter.allows(4.0)
+    }
+
     /// Cuts a leaf and returns the numbers of its parts.
     fn split(&mut self, number: usize) -> impl Iterator<Item = usize> + use<> {
         let cut = self.tiling.cut(self.leaves[number].id);
         let first_new = self.leaves.len();
-        let mut parts = cut.ids().iter().map(|id| Leaf::new(*id, self.sheets.sheet(*id)));
+        let mut parts = cut.ids().iter().map(|id| {
+            let leaf = Leaf::new(*id, self.sheets.sheet(*id));
+            self.meter.spend(1.0 + self.sheets.take_cost());
+            leaf
+        });
         let first = parts.next();
         self.leaves.extend(parts);
         self.leaves[number] = first.expect("a cell has parts");
@@ -96,7 +126,7 @@ impl<'a> Builder<'a> {
                 break;
             }
             let id = self.leaves[leaf].id;
-            if self.leaves.len() + 3 > self.most_leaves || id.level >= self.tiling.deepest() {
+            if !self.may_cut(id) {
                 self.hidden += self.tiling.area(id) * (summit - self.highest).exp();
                 continue;
             }
@@ -129,9 +159,9 @@ impl<'a> Builder<'a> {
         let mut heap: BinaryHeap<Task<usize>> = (0..self.leaves.len())
             .map(|leaf| Task { weight: self.leaves[leaf].error, item: leaf })
             .collect();
-        while !sums.is_small(total) && self.leaves.len() + 3 <= self.most_leaves {
+        while !sums.is_small(total) {
             let Some(Task { item: leaf, .. }) = heap.pop() else { break };
-            if self.leaves[leaf].id.level >= self.tiling.deepest() {
+            if !self.may_cut(self.leaves[leaf].id) {
                 continue;
             }
             sums.remove(&self.leaves[leaf]);
@@ -160,8 +190,9 @@ impl<'a> Builder<'a> {
                 *value -= log_integral;
             }
         }
-        let numbers = OnceLock::new();
-        Mesh { tiling: self.tiling, leaves: self.leaves, numbers, log_integral, error }
+        let tree = OnceLock::new();
+        let cut_short = self.meter.is_over();
+        Mesh { tiling: self.tiling, leaves: self.leaves, tree, log_integral, error, cut_short }
     }
 }
 

@@ -9,6 +9,11 @@ use crate::simd::{Kernel, vectorised};
 /// square for lines along an axis; it is a third of that for lines across.
 const STEP_ERROR: f64 = 0.04;
 
+/// How much a border leaves of what a point stands for is known to this part of it.
+const SHARE_ERROR: f64 = 0.2;
+/// And how much of a whole cell, if that is not known point by point.
+const CUT_ERROR: f64 = 0.05;
+
 /// Mass and error of a leaf in units of exp(reference).
 pub(super) fn integrate(tiling: Tiling, leaf: &mut Leaf, reference: f64, sines: &mut Sines) {
     let area = tiling.square(leaf.id);
@@ -24,11 +29,12 @@ pub(super) fn integrate(tiling: Tiling, leaf: &mut Leaf, reference: f64, sines: 
     let summary = vectorised(Integrate { sheet: &leaf.sheet, sines, reference });
     leaf.mass = summary.mean * area;
     leaf.error = if leaf.sheet.is_cut() {
-        // A border cuts the cell: how much of a point's part it leaves is known to a few
-        // percent of the cell.
-        0.05 * summary.largest * area
+        // A border cuts the cell.
+        summary.cut * area
     } else if leaf.sheet.stepped {
         STEP_ERROR * (summary.largest - summary.least) * area
+    } else if let Some(missed) = leaf.sheet.missed {
+        missed * leaf.mass
     } else {
         // With 8 points a coefficient of degree 16 is the first to be missed. Coefficients
         // fall at least geometrically, so it is about the square of the eighth.
@@ -68,6 +74,8 @@ struct Summary {
     mean: f64,
     largest: f64,
     least: f64,
+    /// What borders may have taken too much or too little of.
+    cut: f64,
     /// How much of it sits in the last two coefficients along an axis, 0 to 1.
     tail: f64,
 }
@@ -88,16 +96,23 @@ impl Kernel for Integrate<'_> {
                 mean += rule.weights[i] * rule.weights[j] * density[i][j];
             }
         }
+        let mut cut = CUT_ERROR * largest;
         if let Coverage::Partial(shares) = &self.sheet.coverage {
+            let mut squares = 0.0;
             mean = 0.0;
             for i in 0..POINTS {
                 for j in 0..POINTS {
-                    mean += shares[i][j] * rule.weights[i] * rule.weights[j] * density[i][j];
+                    let whole = rule.weights[i] * rule.weights[j] * density[i][j];
+                    mean += shares[i][j] * whole;
+                    if shares[i][j] > 0.0 && shares[i][j] < 1.0 {
+                        squares += whole * whole;
+                    }
                 }
             }
+            cut = SHARE_ERROR * squares.sqrt();
         }
         if self.sheet.is_cut() || self.sheet.stepped {
-            return Summary { mean, largest, least, tail: 1.0 };
+            return Summary { mean, largest, least, cut, tail: 1.0 };
         }
         let down = tail(&multiply(&rule.to_coefficients, &density));
         let mut transposed = [[0.0; POINTS]; POINTS];
@@ -107,7 +122,7 @@ impl Kernel for Integrate<'_> {
             }
         }
         let right = tail(&multiply(&rule.to_coefficients, &transposed));
-        Summary { mean, largest, least, tail: down.max(right) }
+        Summary { mean, largest, least, cut, tail: down.max(right) }
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct Sheet {
     pub(crate) summit: f64,
     /// Whether g jumps somewhere between the points: each is right, but a polynomial through them is not.
     pub(crate) stepped: bool,
+    /// The part of the cell's integral that the points may miss, if that is known beforehand.
+    pub(crate) missed: Option<f64>,
 }
 
 /// How much of a cell counts. Beyond the border of an area exp g is zero at once.
@@ -56,7 +58,13 @@ impl Coverage {
 impl Sheet {
     /// All points count and show all that there is.
     pub(crate) fn open(values: PointValues) -> Sheet {
-        Sheet { values, coverage: Coverage::Full, summit: f64::NEG_INFINITY, stepped: false }
+        Sheet {
+            values,
+            coverage: Coverage::Full,
+            summit: f64::NEG_INFINITY,
+            stepped: false,
+            missed: None,
+        }
     }
 
     /// All points count and show all that there is, but g is constant around each of them.
@@ -68,13 +76,13 @@ impl Sheet {
     /// All points count; what could hide between them is read off their second differences.
     pub(crate) fn with_summit(values: PointValues) -> Sheet {
         let summit = vectorised(Summit { values: &values });
-        Sheet { values, coverage: Coverage::Full, summit, stepped: false }
+        Sheet { summit, ..Sheet::open(values) }
     }
 
     /// Nothing is here.
     pub(crate) fn nothing() -> Sheet {
         let values = [[f64::NEG_INFINITY; POINTS]; POINTS];
-        Sheet { values, coverage: Coverage::Nothing, summit: f64::NEG_INFINITY, stepped: false }
+        Sheet { coverage: Coverage::Nothing, ..Sheet::open(values) }
     }
 
     /// Whether a border may run through the cell.
@@ -157,6 +165,11 @@ pub(crate) trait Sheets {
     /// probability is at stake: if there are too many such cells, the weightiest go first.
     fn must_split(&mut self, _id: CellId) -> Option<f64> {
         None
+    }
+
+    /// What was done since this was last asked, beyond what every cell costs, in cells.
+    fn take_cost(&mut self) -> f64 {
+        0.0
     }
 }
 

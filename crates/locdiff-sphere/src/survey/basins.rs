@@ -1,10 +1,12 @@
 //! Modes with masses: every place belongs to the peak that water would not flow to but come
 //! from, the one reached by going uphill.
 //!
-//! The points of all cells, linked to their neighbours, are taken from the highest down. A
-//! point with no neighbour above it starts a basin, others join that of their highest
-//! neighbour. Where two basins meet, the lower peak rises by its prominence above the
-//! meeting point; if that is too little, it is merged into the other.
+//! The points of all cells are linked to their neighbours. A point with no neighbour above it
+//! is the top of a basin, others belong to that of their highest neighbour. Where two basins
+//! meet, the lower peak rises by its prominence above the highest pass between them; if that
+//! is too little, it is merged into the other.
+
+use std::collections::HashMap;
 
 use super::Survey;
 use crate::cells::{POINTS, Rule, place_at};
@@ -13,7 +15,7 @@ use crate::{Density, LatLon};
 /// A mode: a peak of the density, and the probability of its whole basin.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mode {
-    /// The top of the peak; for one of less than a ten-thousandth, a point near it.
+    /// The top of the peak; for one of less than a thousandth, a point near it.
     pub place: LatLon,
     /// Logarithm of the density per steradian there.
     pub log_density: f64,
@@ -50,7 +52,7 @@ impl Survey<'_> {
             .map(|Basin { top, mass }| {
                 let (place, spacing) = points.place(top);
                 let place = middle_of_plateau(self.density, place);
-                let (place, log_density) = if mass > 1e-4 {
+                let (place, log_density) = if mass > CLIMBED_MASS {
                     climb(self.density, place, spacing)
                 } else {
                     (place, self.density.log_density(place))
@@ -80,6 +82,8 @@ struct Points<'s, 'a> {
 
 /// What the lightest cells may hold together to be left out.
 const NEGLIGIBLE_REST: f64 = 1e-4;
+/// Tops of modes with less are not climbed to.
+const CLIMBED_MASS: f64 = 1e-3;
 /// Modes with less are left out.
 const NEGLIGIBLE_MASS: f64 = 1e-6;
 const NOWHERE: usize = usize::MAX;
@@ -143,7 +147,7 @@ impl<'s, 'a> Points<'s, 'a> {
                 ];
                 for (number, (down, right)) in sides {
                     let (theta, phi) = mesh.tiling.point(id, down, right);
-                    if let Some(other) = self.nearest(theta, phi, id.level) {
+                    if let Some(other) = self.nearest(theta, phi) {
                         links.push([(cell * CELL + number) as u32, other as u32]);
                     }
                 }
@@ -153,7 +157,7 @@ impl<'s, 'a> Points<'s, 'a> {
     }
 
     /// The point of a cell with mass that is nearest in its own cell.
-    fn nearest(&self, theta: f64, phi: f64, level: u32) -> Option<usize> {
+    fn nearest(&self, theta: f64, phi: f64) -> Option<usize> {
         use std::f64::consts::{PI, TAU};
         // Over a pole the way goes on along the opposite meridian.
         let (theta, phi) = if theta < 0.0 {
@@ -165,7 +169,7 @@ impl<'s, 'a> Points<'s, 'a> {
         };
         let phi = (phi + PI).rem_euclid(TAU) - PI;
         let mesh = &self.survey.mesh;
-        let leaf = mesh.number_at(theta, phi, level);
+        let leaf = mesh.number_at(theta, phi);
         let cell = self.cell_of_leaf[leaf];
         if cell == NOWHERE {
             return None;
@@ -182,55 +186,74 @@ impl<'s, 'a> Points<'s, 'a> {
         Some(cell * CELL + row * POINTS + column)
     }
 
+    /// The points of the same cell next to a point, and the point itself.
+    fn around(number: usize) -> impl Iterator<Item = usize> {
+        let (row, column) = (number % CELL / POINTS, number % POINTS);
+        let (rows, columns) = (
+            row.saturating_sub(1)..(row + 2).min(POINTS),
+            column.saturating_sub(1)..(column + 2).min(POINTS),
+        );
+        let first = number / CELL * CELL;
+        rows.flat_map(move |i| columns.clone().map(move |j| first + i * POINTS + j))
+    }
+
+    /// Whether a point is above another; of equal ones, the first is.
+    fn is_above(&self, a: usize, b: usize) -> bool {
+        self.heights[a] > self.heights[b] || self.heights[a] == self.heights[b] && a < b
+    }
+
     fn flood(&self, prominence_nats: f64) -> Vec<Basin> {
-        let count = self.heights.len();
         let links = self.links_between_cells();
-        let heights = self.heights.iter().copied().zip(0_u32..);
-        let mut order: Vec<(f64, u32)> = heights.filter(|(h, _)| *h > f64::NEG_INFINITY).collect();
-        order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let count = self.heights.len();
+        let neighbours = |number: usize| {
+            Self::around(number).chain(links.of(number).iter().map(|other| *other as usize))
+        };
+        // From each point to its highest neighbour, and on to the top.
+        let mut ways = Ways { parents: (0..count).collect() };
+        for number in (0..count).filter(|number| self.heights[*number] > f64::NEG_INFINITY) {
+            ways.parents[number] = neighbours(number)
+                .fold(number, |best, other| if self.is_above(other, best) { other } else { best });
+        }
+        let points = (0..count).filter(|number| self.heights[*number] > f64::NEG_INFINITY);
+        let mut tops: Vec<usize> =
+            points.clone().filter(|number| ways.parents[*number] == *number).collect();
+        tops.sort_unstable_by(|a, b| self.heights[*b].total_cmp(&self.heights[*a]).then(a.cmp(b)));
         let mut basin_of = vec![NOWHERE; count];
-        let mut basins = Basins { parents: Vec::new(), tops: Vec::new() };
-        let mut around = Vec::new();
-        for (_, number) in order {
-            let number = number as usize;
-            around.clear();
-            let (row, column) = (number % CELL / POINTS, number % POINTS);
-            for i in row.saturating_sub(1)..(row + 2).min(POINTS) {
-                for j in column.saturating_sub(1)..(column + 2).min(POINTS) {
-                    around.push(number / CELL * CELL + i * POINTS + j);
-                }
-            }
-            around.extend(links.of(number).iter().map(|other| *other as usize));
-            around.retain(|other| basin_of[*other] != NOWHERE);
-            let highest =
-                around.iter().max_by(|a, b| self.heights[**a].total_cmp(&self.heights[**b]));
-            let Some(highest) = highest else {
-                basin_of[number] = basins.parents.len();
-                basins.parents.push(basins.parents.len());
-                basins.tops.push(number);
-                continue;
-            };
-            basin_of[number] = basin_of[*highest];
-            for other in &around {
-                let (a, b) = (basins.root(basin_of[number]), basins.root(basin_of[*other]));
-                if a == b {
-                    continue;
-                }
-                // Basins begin in the order of their tops' heights.
-                let (higher, lower) = (a.min(b), a.max(b));
-                let prominence = self.heights[basins.tops[lower]] - self.heights[number];
-                if prominence < prominence_nats {
-                    basins.parents[lower] = higher;
+        for (basin, top) in tops.iter().enumerate() {
+            basin_of[*top] = basin;
+        }
+        points.clone().for_each(|number| basin_of[number] = basin_of[ways.root(number)]);
+        // The highest pass between any two basins that touch.
+        let mut passes: HashMap<(usize, usize), f64> = HashMap::new();
+        for number in points.clone() {
+            let (basin, height) = (basin_of[number], self.heights[number]);
+            for other in neighbours(number) {
+                // Of two neighbours, the lower one is the pass.
+                if basin_of[other] != basin && self.is_above(other, number) {
+                    let pair = (basin.min(basin_of[other]), basin.max(basin_of[other]));
+                    let pass = passes.entry(pair).or_insert(height);
+                    *pass = pass.max(height);
                 }
             }
         }
-        let mut masses = vec![0.0; basins.parents.len()];
-        for (number, basin) in basin_of.iter().enumerate().filter(|(_, b)| **b != NOWHERE) {
-            masses[basins.root(*basin)] += self.masses[number];
+        let mut passes: Vec<((usize, usize), f64)> = passes.into_iter().collect();
+        passes.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let mut basins = Ways { parents: (0..tops.len()).collect() };
+        for ((a, b), height) in passes {
+            // Basins are in the order of their tops' heights.
+            let (a, b) = (basins.root(a), basins.root(b));
+            let (higher, lower) = (a.min(b), a.max(b));
+            if self.heights[tops[lower]] - height < prominence_nats {
+                basins.parents[lower] = higher;
+            }
+        }
+        let mut masses = vec![0.0; tops.len()];
+        for number in points {
+            masses[basins.root(basin_of[number])] += self.masses[number];
         }
         let total: f64 = masses.iter().sum();
         let roots = (0..masses.len()).filter(|k| basins.parents[*k] == *k);
-        roots.map(|k| Basin { top: basins.tops[k], mass: masses[k] / total }).collect()
+        roots.map(|k| Basin { top: tops[k], mass: masses[k] / total }).collect()
     }
 }
 
@@ -265,13 +288,12 @@ impl Links {
     }
 }
 
-/// Basins that may have been merged into higher ones.
-struct Basins {
+/// What leads from each point or basin to a higher one; tops lead to themselves.
+struct Ways {
     parents: Vec<usize>,
-    tops: Vec<usize>,
 }
 
-impl Basins {
+impl Ways {
     fn root(&mut self, mut basin: usize) -> usize {
         while self.parents[basin] != basin {
             self.parents[basin] = self.parents[self.parents[basin]];
@@ -292,5 +314,6 @@ fn middle_of_plateau(density: &Density, place: LatLon) -> LatLon {
 
 /// The way up a density from a place, with first steps of this length in radians.
 fn climb(density: &Density, start: LatLon, step: f64) -> (LatLon, f64) {
-    super::decisions::maximise(start, step, 1e-7, |place| density.log_density(place))
+    let precision = (1e-3 * step).max(1e-7);
+    super::decisions::maximise(start, step, precision, |place| density.log_density(place))
 }

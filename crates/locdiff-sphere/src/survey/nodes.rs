@@ -5,7 +5,7 @@ use super::{Patch, Survey};
 use crate::cells::{POINTS, Rule};
 
 /// What the lightest cells may hold together to be left out of the points.
-const NEGLIGIBLE_REST: f64 = 1e-6;
+const NEGLIGIBLE_REST: f64 = 1e-4;
 
 /// All of them.
 #[derive(Debug)]

@@ -1,14 +1,19 @@
 //! The outline of a region as polygons.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
 use super::patch::Patch;
 use super::region::{Region, TIE};
-use super::{Border, Survey};
+use super::{Border, Survey, angles};
 use crate::area::Cover;
 use crate::cells::{CellId, Tiling, place_at};
 use crate::{LatLon, MultiPolygon, contour};
 
 /// Leaves that the outline crosses are cut into 2^this strips each way.
 const OUTLINE_DEPTH: u32 = 4;
+/// No more cells than this are crossed by an outline, if the leaves allow it: each has about two corners of it.
+const MOST_CROSSED: usize = 8_000;
 /// So often if the density is piecewise constant: its leaves are as wide as it is constant.
 const OUTLINE_DEPTH_OF_STEPS: u32 = 12;
 /// Between its steps such a density varies by latitude only, and by less than this on the way to a line of
@@ -18,8 +23,10 @@ const STEPS: f64 = 1e-4 * TIE;
 const BETWEEN_STEPS: f64 = 0.05;
 /// Places so close to a step lie on it: half a metre.
 const ON_A_STEP_DEGREES: f64 = 5e-6;
-/// Patches of this part of a region's area show its outline by their corners.
-const FINE: f64 = 1e-5;
+/// Patches of this part of a region's area show its outline by their corners: they are as wide as a hundredth of it.
+const FINE: f64 = 1e-4;
+/// So if a border runs through them, which has corners.
+const FINE_OF_BORDERS: f64 = 2e-5;
 /// So if the density is piecewise constant: there may be thousands of cells, each with its corners.
 const FINE_OF_STEPS: f64 = 4e-5;
 
@@ -28,11 +35,7 @@ impl Region<'_> {
     /// as edges. `None` if it is too small for polygons.
     pub fn outline(&self) -> Option<MultiPolygon> {
         let tiling = self.survey.mesh.tiling;
-        let mut cells = Vec::new();
-        for leaf in &self.survey.mesh.leaves {
-            let patch = Patch::of(leaf, tiling);
-            self.add_cells(&patch, &mut cells);
-        }
+        let cells = self.cells_of_outline();
         let limit = self.survey.step_limit();
         let polygons = contour::outline(tiling.base as usize, &cells, |place| match limit {
             None => self.above(place),
@@ -43,7 +46,9 @@ impl Region<'_> {
 
     /// How far the density at a place is above the rim.
     fn above(&self, place: LatLon) -> f64 {
-        let log_density = self.survey.interpolated_log_density(place);
+        let (theta, phi) = angles(place);
+        let leaf = self.survey.mesh.leaf_at(theta, phi);
+        let log_density = self.survey.interpolated_in(leaf, place);
         log_density - TIE * place.latitude().to_radians().sin() - self.threshold
     }
 
@@ -65,16 +70,40 @@ impl Region<'_> {
         if on_a_step { 1e-3 * limit } else { here }
     }
 
-    /// A patch as cells, small ones where the outline crosses it.
-    fn add_cells(&self, patch: &Patch, cells: &mut Vec<CellId>) {
-        let border = self.survey.level_set(self.threshold);
-        let crossed = border.cover(patch.id, patch.range()) == Cover::Cut
-            || patch.cut
-            || self.crosses_edges_of(patch);
-        if crossed && patch.depth < self.survey.outline_depth() && !self.is_fine(patch) {
-            self.survey.parts(patch).iter().for_each(|part| self.add_cells(part, cells));
-        } else {
-            cells.push(patch.id);
+    /// The leaves as cells, smaller ones where the outline crosses them: the largest are cut first.
+    fn cells_of_outline(&self) -> Vec<CellId> {
+        let tiling = self.survey.mesh.tiling;
+        let (mut cells, mut crossed) = (Vec::new(), BinaryHeap::new());
+        let sort = |patch: Patch, cells: &mut Vec<CellId>, crossed: &mut BinaryHeap<Crossed>| {
+            if self.crosses(&patch) && !self.is_fine(&patch) {
+                crossed.push(Crossed { area: tiling.area(patch.id), patch });
+            } else {
+                cells.push(patch.id);
+            }
+        };
+        for leaf in &self.survey.mesh.leaves {
+            sort(Patch::of(leaf, tiling), &mut cells, &mut crossed);
+        }
+        while crossed.len() < MOST_CROSSED
+            && let Some(Crossed { patch, .. }) = crossed.pop()
+        {
+            for part in self.survey.parts(&patch) {
+                sort(part, &mut cells, &mut crossed);
+            }
+        }
+        cells.extend(crossed.into_iter().map(|crossed| crossed.patch.id));
+        cells
+    }
+
+    /// Whether the outline may cross a patch.
+    fn crosses(&self, patch: &Patch) -> bool {
+        if patch.beyond {
+            return false;
+        }
+        match self.survey.level_set(self.threshold).cover(patch.id, patch.range()) {
+            Cover::Cut => true,
+            Cover::Inside => patch.cut || self.crosses_edges_of(patch),
+            Cover::Outside => self.crosses_edges_of(patch),
         }
     }
 
@@ -97,11 +126,41 @@ impl Region<'_> {
         edges.any(|(down, right)| inside(down, right) != of_middle)
     }
 
-    /// Whether a patch is so small against the region that its corners show the outline.
+    /// Whether a patch is so small, against its leaf or the region, that its corners show the outline.
     fn is_fine(&self, patch: &Patch) -> bool {
+        if patch.depth >= self.survey.outline_depth() {
+            return true;
+        }
         let tiling: Tiling = self.survey.mesh.tiling;
-        let fine = if self.survey.steps.is_some() { FINE_OF_STEPS } else { FINE };
+        let fine = match self.survey.steps {
+            Some(_) => FINE_OF_STEPS,
+            None if patch.cut => FINE_OF_BORDERS,
+            None => FINE,
+        };
         tiling.area(patch.id) < fine * self.extent.area
+    }
+}
+
+/// A patch that the outline crosses, ordered by its area.
+struct Crossed {
+    area: f64,
+    patch: Patch,
+}
+
+impl PartialEq for Crossed {
+    fn eq(&self, other: &Crossed) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+impl Eq for Crossed {}
+impl Ord for Crossed {
+    fn cmp(&self, other: &Crossed) -> Ordering {
+        self.area.total_cmp(&other.area).then(other.patch.id.cmp(&self.patch.id))
+    }
+}
+impl PartialOrd for Crossed {
+    fn partial_cmp(&self, other: &Crossed) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

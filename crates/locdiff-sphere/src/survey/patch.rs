@@ -3,6 +3,7 @@
 use super::{Extent, Range};
 use crate::cells::{CellId, Cut, POINTS, PointValues, Rule, Tiling};
 use crate::mesh::{Leaf, is_stepped};
+use crate::simd::{Kernel, vectorised};
 
 pub(super) struct Patch {
     pub(super) id: CellId,
@@ -11,6 +12,8 @@ pub(super) struct Patch {
     pub(super) depth: u32,
     /// Whether a border of the density's support may run through it.
     pub(super) cut: bool,
+    /// Whether it lies beyond such a border.
+    pub(super) beyond: bool,
     /// Whether the density jumps in it: then a point's value holds all over the part that it stands for.
     pub(super) stepped: bool,
     /// Log-densities, or densities if some are zero: a logarithm of zero has no polynomial. Steps need none.
@@ -37,7 +40,7 @@ impl Patch {
             values.as_flattened_mut().iter_mut().for_each(|value| *value = value.exp());
         }
         let cut = leaf.sheet.is_cut();
-        Patch { id: leaf.id, tiling, depth: 0, cut, stepped, values, logarithmic }
+        Patch { id: leaf.id, tiling, depth: 0, cut, beyond: false, stepped, values, logarithmic }
     }
 
     pub(super) fn parts(&self) -> Vec<Patch> {
@@ -50,7 +53,7 @@ impl Patch {
             let values = if self.stepped {
                 self.copied(down, right)
             } else {
-                self.interpolated(down, right)
+                vectorised(Interpolate { values: &self.values, down, right })
             };
             Patch { id: *id, depth: self.depth + 1, values, ..*self }
         };
@@ -72,30 +75,6 @@ impl Patch {
         let parts = &Rule::get().parts_of_halves;
         let columns = right.map_or(std::array::from_fn(|j| j), |right| parts[right]);
         parts[down].map(|i| columns.map(|j| self.values[i][j]))
-    }
-
-    /// Values at the points of a part: a half down, and a half right or all.
-    fn interpolated(&self, down: usize, right: Option<usize>) -> PointValues {
-        let rule = Rule::get();
-        let mut rows = [[0.0; POINTS]; POINTS];
-        for i in 0..POINTS {
-            for k in 0..POINTS {
-                let factor = rule.halves[down][i][k];
-                for j in 0..POINTS {
-                    rows[i][j] += factor * self.values[k][j];
-                }
-            }
-        }
-        let Some(right) = right else { return rows };
-        let mut values = [[0.0; POINTS]; POINTS];
-        for i in 0..POINTS {
-            for k in 0..POINTS {
-                for j in 0..POINTS {
-                    values[i][j] += rows[i][k] * rule.halves_transposed[right][k][j];
-                }
-            }
-        }
-        values
     }
 
     fn log_density(&self, value: f64) -> f64 {
@@ -158,5 +137,40 @@ impl Patch {
             })
             .sum();
         self.log_density(value)
+    }
+}
+
+/// Values at the points of a part: a half down, and a half right or all.
+struct Interpolate<'a> {
+    values: &'a PointValues,
+    down: usize,
+    right: Option<usize>,
+}
+
+impl Kernel for Interpolate<'_> {
+    type Output = PointValues;
+
+    #[inline(always)]
+    fn run(self) -> PointValues {
+        let rule = Rule::get();
+        let mut rows = [[0.0; POINTS]; POINTS];
+        for i in 0..POINTS {
+            for k in 0..POINTS {
+                let factor = rule.halves[self.down][i][k];
+                for j in 0..POINTS {
+                    rows[i][j] += factor * self.values[k][j];
+                }
+            }
+        }
+        let Some(right) = self.right else { return rows };
+        let mut values = [[0.0; POINTS]; POINTS];
+        for i in 0..POINTS {
+            for k in 0..POINTS {
+                for j in 0..POINTS {
+                    values[i][j] += rows[i][k] * rule.halves_transposed[right][k][j];
+                }
+            }
+        }
+        values
     }
 }

@@ -1,8 +1,11 @@
 //! How far from a place one has to go to have seen a given probability.
 
 use super::Survey;
+use super::root::root_of_falling;
 use crate::{EARTH_RADIUS_KM, LatLon, UnitVector};
 
+/// Circles hold what was asked for to this part of it, or of the rest.
+const TOLERANCE: f64 = 0.005;
 const HALF_CIRCUMFERENCE_KM: f64 = std::f64::consts::PI * EARTH_RADIUS_KM;
 
 impl Survey<'_> {
@@ -23,31 +26,20 @@ impl Survey<'_> {
         let mut rings: Vec<(f64, f64)> =
             points.iter().map(|node| (chord(node.direction), node.mass)).collect();
         let total: f64 = rings.iter().map(|(_, mass)| mass).sum();
-        let chord = weighted_quantile(&mut rings, probability * total);
-        let guess = 2.0 * (0.5 * chord.sqrt()).clamp(0.0, 1.0).asin() * EARTH_RADIUS_KM;
-        self.improved_radius_km(place, probability, guess)
-    }
-
-    /// The guess is right to the distance between the cells' points: fine where the probability is, but
-    /// a flat density has large cells.
-    fn improved_radius_km(&self, place: LatLon, probability: f64, guess_km: f64) -> f64 {
-        const TOLERANCE: f64 = 0.005;
-        let mut radius = guess_km.max(1e-3);
-        let (mut low, mut high) = (0.0, HALF_CIRCUMFERENCE_KM);
-        for _ in 0..40 {
-            let error = self.probability_within(place, radius) - probability;
-            if error.abs() < TOLERANCE * probability.min(1.0 - probability).max(0.02) {
-                break;
-            }
-            if error < 0.0 {
-                low = radius
-            } else {
-                high = radius
-            }
-            // Near the guess first, then by halves.
-            let next = if error < 0.0 { 1.2 * radius } else { radius / 1.2 };
-            radius = if low < next && next < high { next } else { 0.5 * (low + high) };
-        }
+        // Right to the distance between the cells' points: fine where the probability is, but a flat density has large cells.
+        let mut quantile = |probability: f64| {
+            let chord = weighted_quantile(&mut rings, probability * total);
+            2.0 * (0.5 * chord.sqrt()).clamp(0.0, 1.0).asin() * EARTH_RADIUS_KM
+        };
+        let guess = quantile(probability).max(1e-3);
+        let step = 0.2 * probability.min(1.0 - probability).max(0.01);
+        let apart = quantile(probability + step) - quantile(probability - step);
+        let tolerance = TOLERANCE * probability.min(1.0 - probability).max(0.02);
+        let slope = -2.0 * step / apart.max(1e-3 * guess);
+        let limits = [0.0, HALF_CIRCUMFERENCE_KM];
+        let (radius, _) = root_of_falling(guess, slope, limits, tolerance, |radius| {
+            probability - self.probability_within(place, radius)
+        });
         radius
     }
 }

@@ -6,6 +6,7 @@
 
 use super::patch::{Patch, Point};
 use super::radii::weighted_quantile;
+use super::root::root_of_falling;
 use super::{Border, Extent, Range, SMALL, Survey};
 use crate::area::Cover;
 use crate::cells::{CellId, Rule, Tiling};
@@ -14,9 +15,9 @@ use crate::{DensityOutcome, LatLon};
 /// Densities that differ by less than this part are equal.
 pub(super) const TIE: f64 = 1e-7;
 /// A region's probability is right to this.
-const MASS_TOLERANCE: f64 = 2e-4;
-/// How far the first guess may be off.
-const FIRST_STEP: f64 = 2e-3;
+const MASS_TOLERANCE: f64 = 3e-4;
+/// Levels so far apart tell how fast the probability falls with the rank.
+const FIRST_STEP: f64 = 1e-2;
 /// Where the density jumps, most cells have a rim, and their errors, a hundredth of each, cancel.
 const SMALL_STEPPED: Extent = Extent { mass: 1e-3, area: 2.5e-3 };
 
@@ -36,8 +37,7 @@ impl<'a> Survey<'a> {
     /// If the level is not between 0 and 1.
     pub fn region(&self, level: f64) -> Region<'a> {
         assert!((0.0..=1.0).contains(&level), "a region of probability {level}: 0 to 1");
-        let threshold = self.threshold(level);
-        let extent = self.extent(&self.level_set(threshold));
+        let (threshold, extent) = self.threshold(level);
         Region { survey: self.clone(), level, threshold, extent }
     }
 
@@ -66,50 +66,25 @@ impl<'a> Survey<'a> {
         LevelSet { threshold, tiling: self.mesh.tiling }
     }
 
-    /// The rank from which on places hold a probability.
-    fn threshold(&self, level: f64) -> f64 {
-        // All points by rank give a first guess.
+    /// The rank from which on places hold a probability, and what they are.
+    fn threshold(&self, level: f64) -> (f64, Extent) {
+        // All points by rank give a first guess, and how fast the probability falls with the rank, which differs by many orders:
+        // flat densities differ by their latitudes only.
         let nodes = self.nodes().points.iter();
         let mut falling: Vec<(f64, f64)> = nodes.map(|node| (-node.rank, node.mass)).collect();
-        let guess = -weighted_quantile(&mut falling, level);
-        // Mass falls with the threshold: bracket the level, then close in.
-        let mass = |threshold: f64| self.extent(&self.level_set(threshold)).mass - level;
-        let first = (guess, mass(guess));
-        if first.1.abs() < MASS_TOLERANCE {
-            return guess;
-        }
-        // First steps as long as ranks are apart there, which differs by many orders: flat densities differ by
-        // their latitudes only.
-        let mut step_to = |level: f64| {
-            let step = (-weighted_quantile(&mut falling, level) - guess).abs();
-            if step.is_finite() { step.clamp(1e-4 * TIE, 1.0) } else { 1.0 }
-        };
-        let (mut below, mut above) = (first, first);
-        let mut step = step_to(level + FIRST_STEP);
-        while below.1 < 0.0 && step < 1e4 {
-            below = (guess - step, mass(guess - step));
-            step *= 4.0;
-        }
-        step = step_to(level - FIRST_STEP);
-        while above.1 > 0.0 && step < 1e4 {
-            above = (guess + step, mass(guess + step));
-            step *= 4.0;
-        }
-        for turn in 0..60 {
-            if below.1.abs() < MASS_TOLERANCE {
-                return below.0;
-            }
-            if above.1.abs() < MASS_TOLERANCE {
-                return above.0;
-            }
-            // By the straight line, but every third time in the middle, lest one end stay.
-            let share =
-                if turn % 3 == 2 { 0.5 } else { (below.1 / (below.1 - above.1)).clamp(0.05, 0.95) };
-            let middle = below.0 + share * (above.0 - below.0);
-            let value = mass(middle);
-            if value > 0.0 { below = (middle, value) } else { above = (middle, value) }
-        }
-        below.0
+        let mut rank = |level: f64| -weighted_quantile(&mut falling, level);
+        let guess = rank(level);
+        let apart = rank(level - FIRST_STEP) - rank(level + FIRST_STEP);
+        let apart = if apart.is_finite() { apart.clamp(1e-4 * TIE, 1.0) } else { 1.0 };
+        let everywhere = [f64::NEG_INFINITY, f64::INFINITY];
+        let mut extent = Extent::default();
+        let slope = -2.0 * FIRST_STEP / apart;
+        let (threshold, _) =
+            root_of_falling(guess, slope, everywhere, MASS_TOLERANCE, |threshold| {
+                extent = self.extent(&self.level_set(threshold));
+                extent.mass - level
+            });
+        (threshold, extent)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Piecewise constant densities: where a polynomial through a cell's points is wrong, the density is asked again.
 
 use super::{Patch, Survey};
+use crate::area::Cover;
 use crate::cells::{CellId, PointValues, Tiling};
 use crate::{Cells, Density, LatLon};
 
@@ -39,9 +40,17 @@ impl<'a> Steps<'a> {
 impl Survey<'_> {
     /// The parts of a patch, as exact as they can be had cheaply.
     pub(super) fn parts(&self, patch: &Patch) -> Vec<Patch> {
-        match &self.steps {
+        let mut parts = match &self.steps {
             Some(steps) => patch.parts_with(|id| steps.values(self.mesh.tiling, id)),
             None => patch.parts(),
+        };
+        if patch.cut {
+            for part in &mut parts {
+                let cover = self.density.cover(&self.mesh.tiling.rectangle(part.id));
+                part.cut = cover == Cover::Cut;
+                part.beyond = cover == Cover::Outside;
+            }
         }
+        parts
     }
 }

@@ -304,13 +304,126 @@ fn polygon_around_the_pole_contains_it() {
     }
 }
 
+/// A ring with detail at all scales.
+fn coast(rng: &mut ChaCha8Rng, [x, y]: [f64; 2], size: f64, points: usize) -> Ring {
+    let phases: Vec<f64> = (0..points.ilog2()).map(|_| rng.random_range(0.0..TAU)).collect();
+    let point = |point: usize| {
+        let turn = TAU * point as f64 / points as f64;
+        let waves = phases.iter().zip(0..).map(|(phase, octave)| {
+            let frequency = f64::from(octave).exp2();
+            0.15 * frequency.powf(-0.8) * (frequency * turn + phase).cos()
+        });
+        let radius = size * (1.0 + waves.sum::<f64>());
+        [x + radius * turn.cos(), y + 0.4 * radius * turn.sin()]
+    };
+    (0..points).map(point).collect()
+}
+
 #[test]
 fn polygon_of_a_hundred_thousand_edges() {
     let mut rng = rng(6);
-    let coast = vec![vec![star(&mut rng, [100.0, 0.0], 170.0, 100_000)]];
+    let coast = vec![vec![
+        coast(&mut rng, [170.0, 0.0], 100.0, 100_000),
+        coast(&mut rng, [170.0, 0.0], 20.0, 10_000),
+    ]];
     let polygon = MultiPolygon::new(coast.clone()).unwrap();
     for _ in 0..300 {
         let place = uniform_place(&mut rng);
         assert_eq!(polygon.contains(place), naive_contains(&coast, place), "{place}");
     }
+}
+
+#[test]
+fn polygons_that_cross_and_overlap_follow_the_even_odd_rule() {
+    let mut rng = rng(7);
+    for points in [3, 10, 100, 1000] {
+        let mut zigzag = |points: usize| -> Ring {
+            let longitude = rng.random_range(-300.0..200.0);
+            let mut point =
+                |_| [longitude + rng.random_range(0.0..100.0), rng.random_range(-90.0..90.0)];
+            (0..points).map(&mut point).collect()
+        };
+        let polygons: Vec<Vec<Ring>> =
+            (0..2000 / points).map(|_| vec![zigzag(points)]).take(50).collect();
+        let polygon = MultiPolygon::new(polygons.clone()).unwrap();
+        for _ in 0..500 {
+            let place = uniform_place(&mut rng);
+            assert_eq!(polygon.contains(place), naive_contains(&polygons, place), "{place}");
+        }
+    }
+}
+
+#[test]
+fn polygons_in_great_numbers_are_accepted() {
+    // A grid of the whole Earth, whose squares share all edges.
+    let squares = (0..64_800).map(|k| {
+        let (west, south) = (f64::from(k % 360) - 180.0, f64::from(k / 360) - 90.0);
+        vec![rectangle(south, west, south + 1.0, west + 1.0)]
+    });
+    let grid = MultiPolygon::new(squares.collect()).unwrap();
+    assert_ratio(grid.area_km2(), SPHERE_KM2, 1e-12, "grid");
+    // Sectors that meet in a point, each with two long edges beside those of others.
+    let rim = |k: i32| {
+        let (sin, cos) = (TAU * f64::from(k) / 720.0).sin_cos();
+        [10.0 + 5.0 * cos, 50.0 + 5.0 * sin]
+    };
+    let sectors = (0..720).map(|k| vec![vec![[10.0, 50.0], rim(k), rim(k + 1)]]);
+    let sectors = MultiPolygon::new(sectors.collect()).unwrap();
+    let mut rng = rng(8);
+    for _ in 0..1000 {
+        let place = uniform_place(&mut rng);
+        assert!(grid.contains(place), "{place}");
+        let (x, y) = (rng.random_range(4.0..16.0), rng.random_range(44.0..56.0));
+        let radius = f64::hypot(x - 10.0, y - 50.0);
+        if (radius - 5.0).abs() > 1e-3 {
+            assert_eq!(sectors.contains(self::place(y, x)), radius < 5.0, "{y},{x}");
+        }
+    }
+}
+
+#[test]
+fn polygons_that_no_index_helps_are_rejected() {
+    let mut rng = rng(9);
+    let star = |rng: &mut ChaCha8Rng, points: usize| -> Ring {
+        let mut point = |_| [rng.random_range(20.0..40.0), rng.random_range(0.0..20.0)];
+        (0..points).map(&mut point).collect()
+    };
+    let comb = |points: i32, slant: f64| -> Ring {
+        let tooth = |k: i32| {
+            let along = 20.0 * f64::from(k) / f64::from(points);
+            if k % 2 == 0 { [along, 1.0] } else { [along + slant, 20.0] }
+        };
+        (0..points).map(tooth).chain([[20.0, 0.0], [0.0, 0.0]]).collect()
+    };
+    let island = coast(&mut rng, [-100.0, 0.0], 20.0, 10_000);
+    for (name, polygon) in [
+        ("star", star(&mut rng, 5000)),
+        ("large star", star(&mut rng, 50_000)),
+        ("spiky ring", self::star(&mut rng, [100.0, 0.0], 170.0, 100_000)),
+        ("comb", comb(200_000, 0.0)),
+        ("slanted comb", comb(200_000, 15.0)),
+        ("lying comb", comb(200_000, 0.0).into_iter().map(|[x, y]| [y, x]).collect()),
+    ] {
+        let points = polygon.len() + 1;
+        let error = MultiPolygon::new(vec![vec![island.clone()], vec![polygon]]).unwrap_err();
+        let InvalidArea::Tangled { polygon, points: of_polygon, latitude, longitude, .. } = error
+        else {
+            panic!("{name}: {error}");
+        };
+        assert_eq!((polygon, of_polygon), (1, points), "{name}");
+        assert!((-90.0..90.0).contains(&latitude) && longitude > -70.0, "{name}: {error}");
+    }
+    let error = polygon_error(vec![star(&mut rng, 5000)]);
+    assert!(error.starts_with("the polygons are too tangled: on average, an edge passes closely"));
+    assert!(error.contains("polygon 0, which has 5001 points"), "{error}");
+    assert!(error.ends_with("Simplify the polygon"), "{error}");
+    let error = polygon_error(vec![vec![[0.0, 0.0]; 10_000_001]]);
+    assert_eq!(
+        error,
+        "the polygons have 10000001 points, at most 10000000 are accepted; simplify them"
+    );
+}
+
+fn polygon_error(rings: Vec<Ring>) -> String {
+    MultiPolygon::of_polygon(rings).unwrap_err().to_string()
 }
