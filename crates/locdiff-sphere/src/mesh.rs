@@ -37,7 +37,7 @@ pub(crate) struct Leaf {
     pub(crate) id: CellId,
     /// After [`Mesh::build`]: the logarithm of the normalised density.
     pub(crate) sheet: Sheet,
-    /// Whether exp g is zero at some points and not at others.
+    /// Whether exp g, or a part of it, is zero at some points and not at others.
     pub(crate) kinked: bool,
     /// Its share of the whole.
     pub(crate) mass: f64,
@@ -46,8 +46,7 @@ pub(crate) struct Leaf {
 
 impl Leaf {
     fn new(id: CellId, sheet: Sheet) -> Leaf {
-        let kinked = sheet::lowest(&sheet.values) == f64::NEG_INFINITY
-            && sheet::highest(&sheet.values) > f64::NEG_INFINITY;
+        let kinked = sheet.reaches_zero();
         Leaf { id, sheet, kinked, mass: 0.0, error: 0.0 }
     }
 }

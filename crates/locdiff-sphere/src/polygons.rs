@@ -13,6 +13,7 @@ mod edge_tree_builder;
 mod edge_tree_tests;
 mod edges;
 mod great_circles;
+mod shared_edges;
 
 use std::sync::OnceLock;
 
@@ -46,8 +47,8 @@ const ROUNDING_DEGREES: f64 = 1e-6;
 /// write 179 to 181, or cut the polygon in two; to enclose a pole, run along latitude ±90.
 ///
 /// Rings must not cross themselves or each other, and polygons must not overlap. Where they
-/// do, [`contains`](Self::contains) still follows the even-odd rule, but the areas are not
-/// its. Polygons are rejected if edges cross or almost touch each other nearly everywhere.
+/// do, [`contains`](Self::contains) still follows the even-odd rule, but areas and integrals
+/// are not its. Polygons are rejected if edges cross or almost touch each other nearly everywhere.
 ///
 /// ```
 /// use locdiff_sphere::{LatLon, MultiPolygon};
@@ -172,9 +173,9 @@ impl MultiPolygon {
         format!(r#"{{"type":"{kind}","coordinates":{coordinates}}}"#)
     }
 
-    /// The area of the smallest polygon with an edge in a rectangle, in square kilometres.
+    /// The area of the smallest polygon with a border in a rectangle, in square kilometres; polygons that share edges are one.
     pub(crate) fn smallest_polygon_km2(&self, rectangle: &Rectangle) -> f64 {
-        self.edges().smallest_km2(rectangle, &self.areas_km2)
+        self.edges().smallest_km2(rectangle)
     }
 
     /// How much of a rectangle is in a polygon, by 5 × 5 points.
@@ -205,8 +206,8 @@ impl MultiPolygon {
         })
     }
 
-    /// How the polygons cover the interior of a rectangle. A rectangle that lies on both
-    /// sides of an edge shared by two polygons counts as cut.
+    /// How the polygons cover the interior of a rectangle. An edge that two polygons share, one on
+    /// each side, is no border; if they share only a part of an edge, that counts as cut.
     pub(crate) fn cover(&self, rectangle: &Rectangle) -> Cover {
         if self.edges().meet(rectangle) {
             return Cover::Cut;

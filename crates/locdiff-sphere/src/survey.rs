@@ -14,7 +14,7 @@ mod root;
 mod samples;
 mod steps;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 pub use basins::{Mode, Modes};
 pub use decisions::Decision;
@@ -42,12 +42,16 @@ pub struct Survey<'a> {
     shift: f64,
     /// The cells of a piecewise constant density, restricted or not.
     steps: Option<Steps<'a>>,
+    /// Whether the density jumps somewhere.
+    has_steps: bool,
     /// The lowest and highest log-density at each leaf's points.
     ranges: Arc<[Range]>,
     /// The modes of the usual prominence, once they were asked for.
     modes: OnceLock<Modes>,
     /// The cells' points, once somebody sorted by them.
     nodes: Arc<OnceLock<Nodes>>,
+    /// Levels of regions that were asked for, with their thresholds.
+    thresholds: Arc<Mutex<Vec<(f64, f64, Extent)>>>,
 }
 
 /// A part of the sphere: its probability, and its area in steradians.
@@ -63,15 +67,21 @@ trait Border {
     fn cover(&self, id: CellId, range: Range) -> Cover;
     /// How much of what a point stands for lies inside, 0 to 1.
     fn share(&self, patch: &Patch, point: &Point) -> f64;
+    /// How much of it does if only a part of it is allowed.
+    fn share_of(&self, allowed: f64, patch: &Patch, point: &Point) -> f64 {
+        allowed * self.share(patch, point)
+    }
     /// From which size on a piece of a cell is judged by its points.
     fn small(&self, _patch: &Patch) -> Extent {
         SMALL
     }
 }
 
+/// How many regions are remembered.
+const REMEMBERED: usize = 16;
 /// A piece of a cell with less than this is not cut further, but judged by its points: which
 /// of them lie inside of the border is a matter of chance, and there are hundreds of pieces.
-const SMALL: Extent = Extent { mass: 5e-4, area: 1.2e-3 };
+const SMALL: Extent = Extent { mass: 2e-3, area: 4e-3 };
 /// Nor is one that was quartered so often.
 const DEEPEST_PATCH: u32 = 6;
 /// How often a leaf is cut to find a part of it that is allowed.
@@ -82,8 +92,9 @@ impl<'a> Survey<'a> {
         let ranges = mesh.leaves.iter().map(|leaf| Range::of(&leaf.sheet.values)).collect();
         let shift = if density.is_normalised_by_itself() { mesh.log_integral } else { 0.0 };
         let steps = Steps::of(density, shift);
-        let (modes, nodes) = (OnceLock::new(), Arc::default());
-        Survey { density, mesh, shift, steps, ranges, modes, nodes }
+        let has_steps = steps.is_some() || mesh.leaves.iter().any(|leaf| leaf.sheet.stepped);
+        let (modes, nodes, thresholds) = (OnceLock::new(), Arc::default(), Arc::default());
+        Survey { density, mesh, shift, steps, has_steps, ranges, modes, nodes, thresholds }
     }
 
     /// The density that was measured.
@@ -105,7 +116,7 @@ impl<'a> Survey<'a> {
         let (theta, phi) = angles(place);
         let leaf = self.mesh.leaf_at(theta, phi);
         // No polynomial has a kink.
-        if leaf.kinked && self.steps.is_none() && !leaf.sheet.is_cut() {
+        if leaf.kinked && self.steps.is_none() {
             return self.log_density(place);
         }
         self.interpolated_in(leaf, place)
@@ -256,7 +267,14 @@ impl<'a> Survey<'a> {
         if cover == Cover::Inside && !leaf.sheet.is_cut() {
             return Extent { mass: leaf.mass, area: self.mesh.tiling.area(leaf.id) };
         }
-        let patch = Patch::of(leaf, self.mesh.tiling);
+        let mut patch = Patch::of(leaf, self.mesh.tiling);
+        if let Coverage::Partial(shares) = &leaf.sheet.coverage
+            && !patch.stepped
+            && (cover == Cover::Inside || is_small(&patch, border))
+        {
+            patch.cut = false;
+            return extent_by_shares(&patch, shares, cover, border);
+        }
         let (mut inside, mut whole) = self.extent_of_patch(&patch, cover, border, 0);
         // A corner of the leaf may be allowed that none of its points lies in.
         for depth in 1..=DEEPEST_CORNER {
@@ -286,10 +304,8 @@ impl<'a> Survey<'a> {
             patch.points().for_each(|point| allowed.add(point.extent));
             return (if cover == Cover::Inside { allowed } else { inside }, allowed);
         }
-        let most = patch.most();
-        let enough = border.small(patch);
-        let small = most.mass <= enough.mass && most.area <= enough.area;
-        if small && patch.depth >= least_depth || patch.depth >= DEEPEST_PATCH {
+        let small = is_small(patch, border) && patch.depth >= least_depth;
+        if small || patch.depth >= DEEPEST_PATCH {
             for point in patch.points() {
                 if patch.cut && !self.density.allows(place_at(point.theta, point.phi)) {
                     continue;
@@ -314,6 +330,34 @@ impl<'a> Survey<'a> {
         }
         (inside, allowed)
     }
+}
+
+/// Whether a patch is judged by its points.
+fn is_small(patch: &Patch, border: &impl Border) -> bool {
+    let (most, enough) = (patch.most(), border.small(patch));
+    most.mass <= enough.mass && most.area <= enough.area
+}
+
+/// Probability and area of a whole leaf inside a border, if of what its points stand for only shares are allowed.
+fn extent_by_shares(
+    patch: &Patch,
+    shares: &PointValues,
+    cover: Cover,
+    border: &impl Border,
+) -> Extent {
+    let mut inside = Extent::default();
+    for point in patch.points() {
+        let allowed = shares[point.index.0][point.index.1];
+        if allowed > 0.0 {
+            let share = match cover {
+                Cover::Cut => border.share_of(allowed, patch, &point),
+                _ => allowed,
+            };
+            inside.mass += share * point.extent.mass;
+            inside.area += share * point.extent.area;
+        }
+    }
+    inside
 }
 
 /// Colatitude and longitude in radians.
@@ -380,5 +424,10 @@ impl Border for AreaBorder<'_> {
         }
         let (row, column) = point.index;
         self.area.share(&self.tiling.rectangle_of_point(patch.id, row, column))
+    }
+
+    /// The border is often that of what is allowed, or a part of it.
+    fn share_of(&self, allowed: f64, patch: &Patch, point: &Point) -> f64 {
+        allowed.min(self.share(patch, point))
     }
 }

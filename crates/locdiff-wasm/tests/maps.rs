@@ -307,9 +307,8 @@ fn every_kind_is_opened_measured_and_drawn() {
                 let off = f64::from(*value) - expected;
                 // Far below the top, interpolation between the points of wide cells is coarse.
                 let visible = expected > best.log_density - 5.0;
-                // The mixture has a part that is clipped at zero, and so a kink that no point shows.
-                let limit = if matches!(direct, Density::Mixture(_)) { 0.15 } else { 0.1 };
-                assert!(!visible || off.abs() < limit, "{direct}: {off} at {place}");
+
+                assert!(!visible || off.abs() < 0.1, "{direct}: {off} at {place}");
             }
         }
     }

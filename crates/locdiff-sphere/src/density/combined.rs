@@ -72,8 +72,12 @@ impl Sheets for MixtureSheets<'_> {
     fn sheet(&mut self, id: CellId) -> Sheet {
         let parts: Vec<(f64, Sheet)> =
             self.0.iter_mut().map(|(log, sheets)| (*log, sheets.sheet(id))).collect();
+        // Most parts are somewhere else, and the same all over the cell.
+        let (even, uneven): (Vec<_>, Vec<_>) = parts.iter().partition(|(_, sheet)| sheet.is_even());
+        let even = log_sum_exp(even.iter().map(|(log, sheet)| log + sheet.values[0][0]));
         let value = |i: usize, j: usize| {
-            log_sum_exp(parts.iter().map(|(log, sheet)| log + sheet.value_inside(i, j)))
+            let uneven = uneven.iter().map(|(log, sheet)| log + sheet.value_inside(i, j));
+            if uneven.len() == 0 { even } else { log_sum_exp(uneven.chain([even])) }
         };
         Sheet {
             values: std::array::from_fn(|i| std::array::from_fn(|j| value(i, j))),
@@ -86,6 +90,7 @@ impl Sheets for MixtureSheets<'_> {
             },
             summit: log_sum_exp(parts.iter().map(|(log, sheet)| log + sheet.summit)),
             stepped: parts.iter().any(|(_, sheet)| sheet.stepped),
+            kinked: parts.iter().any(|(_, sheet)| sheet.reaches_zero()),
             missed: parts
                 .iter()
                 .map(|(_, sheet)| sheet.missed)

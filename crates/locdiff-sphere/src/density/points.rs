@@ -323,7 +323,9 @@ impl SpreadPoints {
     /// Such that some level of cells is just as fine as the kernel needs.
     pub(super) fn base(&self) -> u32 {
         let mut rings = PI / (CELL_WIDTHS * self.kernel.width());
-        while rings > 16.0 {
+        // Around many points, cells should be hardly smaller than that; around few, most cells are far from all of them.
+        let most = if self.points.len() < FEW_POINTS { 4.0 } else { 16.0 };
+        while rings > most {
             rings *= 0.5;
         }
         (rings.ceil() as u32).max(2)
@@ -415,14 +417,19 @@ impl Sheets for PointSheets<'_> {
         let (middle, cell_reach) = (self.tiling.middle(id), self.tiling.reach(id));
         let width = kernel.width();
         let (sums, far) = (&mut self.sums, &mut self.far);
-        sums.start(middle.to_array(), self.tiling.directions(id));
         far.clear();
-        let mut far_weight = 0.0;
+        let (mut far_weight, mut started) = (0.0, false);
+        let (background, log_unit) =
+            (self.points.background(sources), self.points.log_unit(sources));
         let near_chord = (cell_reach + NEAR_WIDTHS * width).powi(2);
         index.for_each_near(
             middle,
             cell_reach + REACH_WIDTHS * width,
             |position, point, squared_chord| {
+                if !started {
+                    sums.start(middle.to_array(), self.tiling.directions(id));
+                    started = true;
+                }
                 if squared_chord < near_chord {
                     self.summed += 1;
                     sums.push(point, log_weights[position] - log_heaviest, sharpness[position]);
@@ -432,8 +439,13 @@ impl Sheets for PointSheets<'_> {
                 }
             },
         );
-        let (background, log_unit) =
-            (self.points.background(sources), self.points.log_unit(sources));
+        let missed = self.missed(id);
+        let missed = (missed <= FINE_PART && width < FLAT_WIDTH).then_some(missed);
+        if !started {
+            let value = background.ln() + log_unit;
+            return Sheet { missed, ..Sheet::open([[value; POINTS]; POINTS]) };
+        }
+        let (sums, far) = (&mut self.sums, &mut self.far);
         let least = f64::from(sums.take().iter().copied().fold(f32::INFINITY, f32::min));
         let bound = far_weight / log_heaviest.exp() * (-0.5 * NEAR_WIDTHS * NEAR_WIDTHS).exp();
         self.seen += far.len();
@@ -446,8 +458,6 @@ impl Sheets for PointSheets<'_> {
         let sum = sums.take();
         let value = |k: usize| (f64::from(sum[k]) + background).ln() + log_unit;
         let values = std::array::from_fn(|i| std::array::from_fn(|j| value(POINTS * i + j)));
-        let missed = self.missed(id);
-        let known = missed <= FINE_PART && width < FLAT_WIDTH;
-        Sheet { missed: known.then_some(missed), ..Sheet::open(values) }
+        Sheet { missed, ..Sheet::open(values) }
     }
 }

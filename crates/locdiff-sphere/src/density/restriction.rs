@@ -19,6 +19,9 @@ const LITTLE_MASS: f64 = 0.05;
 /// No density that we restrict is thinner than this part of the uniform one, but where it is zero.
 const LEAST_DENSITY: f64 = 1e-6;
 
+/// Of a cell that a border cuts, 40 x 40 places tell how much counts: an island of this part of its width isn't missed.
+const NARROW: f64 = 6.0;
+
 /// The part of a budget that may be spent on what an area holds.
 const FIRST_PART: f64 = 0.25;
 
@@ -166,7 +169,7 @@ impl Sheets for RestrictedSheets<'_> {
             Cover::Cut => {
                 // Cells as wide as the area, or as an island of it, could miss it.
                 let width_km = self.tiling.size(id) * EARTH_RADIUS_KM;
-                let narrow = width_km > 0.5 * self.area.narrowest_km(&rectangle);
+                let narrow = width_km > NARROW * self.area.narrowest_km(&rectangle);
                 let asked = self.whole.must_split(id).map(part);
                 if !narrow {
                     return asked;

@@ -21,6 +21,8 @@ pub(crate) struct Sheet {
     pub(crate) summit: f64,
     /// Whether g jumps somewhere between the points: each is right, but a polynomial through them is not.
     pub(crate) stepped: bool,
+    /// Whether a part of exp g reaches zero with a kink somewhere between the points.
+    pub(crate) kinked: bool,
     /// The part of the cell's integral that the points may miss, if that is known beforehand.
     pub(crate) missed: Option<f64>,
 }
@@ -63,8 +65,23 @@ impl Sheet {
             coverage: Coverage::Full,
             summit: f64::NEG_INFINITY,
             stepped: false,
+            kinked: false,
             missed: None,
         }
+    }
+
+    /// Whether exp g is zero at some points and not at others, or a part of it is.
+    pub(crate) fn reaches_zero(&self) -> bool {
+        self.kinked
+            || lowest(&self.values) == f64::NEG_INFINITY
+                && highest(&self.values) > f64::NEG_INFINITY
+    }
+
+    /// Whether all points count and are equally high.
+    pub(crate) fn is_even(&self) -> bool {
+        let first = self.values[0][0];
+        matches!(self.coverage, Coverage::Full)
+            && self.values.as_flattened().iter().all(|value| *value == first)
     }
 
     /// All points count and show all that there is, but g is constant around each of them.

@@ -5,6 +5,7 @@
 
 use super::Ring;
 use super::edges::Edge;
+use super::shared_edges::SharedEdges;
 use crate::area::Rectangle;
 
 /// No chain has more edges.
@@ -14,6 +15,7 @@ const MOST_EDGES: usize = 8;
 pub(super) struct Chains {
     /// The points of all rings, one after the other.
     points: Vec<[f64; 2]>,
+    shared: SharedEdges,
     /// By polygon, then ring.
     chains: Vec<Chain>,
     /// Around all chains.
@@ -33,7 +35,8 @@ pub(super) struct Chain {
 }
 
 impl Chains {
-    pub(super) fn new(coordinates: &[Vec<Ring>]) -> Chains {
+    /// Of polygons with these areas.
+    pub(super) fn new(coordinates: &[Vec<Ring>], areas_km2: &[f64]) -> Chains {
         let points: Vec<[f64; 2]> = coordinates.iter().flatten().flatten().copied().collect();
         let sides = around(&points);
         // Boxes of the largest size, one for each chain, would just fill the box around all.
@@ -56,7 +59,7 @@ impl Chains {
                 first = last + 1;
             }
         }
-        Chains { points, chains, sides }
+        Chains { points, shared: SharedEdges::of(coordinates, areas_km2), chains, sides }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -103,11 +106,39 @@ impl Chains {
 
     /// Whether an edge of a chain enters the rectangle's interior, or nearly so.
     pub(super) fn enter(&self, chain: &Chain, rectangle: &Rectangle) -> bool {
-        chain.sides.west < rectangle.east
-            && rectangle.west < chain.sides.east
-            && chain.sides.south < rectangle.north
-            && rectangle.south < chain.sides.north
-            && self.edges(chain).any(|edge| edge.enters(rectangle))
+        chain.overlaps(rectangle) && self.edges(chain).any(|edge| edge.enters(rectangle))
+    }
+
+    /// The same for edges that no two polygons share.
+    pub(super) fn borders_enter(&self, chain: &Chain, rectangle: &Rectangle) -> bool {
+        chain.overlaps(rectangle)
+            && self
+                .edges(chain)
+                .zip(self.are_shared(chain))
+                .any(|(edge, is_shared)| !is_shared && edge.enters(rectangle))
+    }
+
+    /// The area of all that hangs together with a chain's polygon in square kilometres; infinite if none of the
+    /// chain's edges is a border.
+    pub(super) fn area_km2(&self, chain: &Chain) -> f64 {
+        let is_border = self.are_shared(chain).any(|is_shared| !is_shared);
+        if is_border { self.shared.areas_km2[chain.polygon as usize] } else { f64::INFINITY }
+    }
+
+    /// For each edge of a chain, whether two polygons share it.
+    fn are_shared(&self, chain: &Chain) -> impl Iterator<Item = bool> {
+        let [first, last] = chain.ends.map(|number| number as usize);
+        self.shared.is_shared[first..last].iter().copied()
+    }
+}
+
+impl Chain {
+    /// Whether its box and a rectangle overlap.
+    fn overlaps(&self, rectangle: &Rectangle) -> bool {
+        self.sides.west < rectangle.east
+            && rectangle.west < self.sides.east
+            && self.sides.south < rectangle.north
+            && rectangle.south < self.sides.north
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) struct EdgeTree {
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) kind: NodeKind,
-    /// The area of the smallest polygon with an edge here, in square kilometres.
+    /// The area of the smallest polygon with a border here, in square kilometres.
     pub(super) smallest_km2: f64,
 }
 
@@ -89,8 +89,8 @@ impl EdgeTree {
         areas_km2: &[f64],
         crowds: Crowds,
     ) -> Result<EdgeTree, Crowd> {
-        let chains = Chains::new(coordinates);
-        let (nodes, listed) = Builder::new(&chains, areas_km2, crowds).build()?;
+        let chains = Chains::new(coordinates, areas_km2);
+        let (nodes, listed) = Builder::new(&chains, crowds).build()?;
         Ok(EdgeTree { chains, nodes, listed })
     }
 
@@ -125,19 +125,18 @@ impl EdgeTree {
         enclosed
     }
 
-    /// Whether an edge, or a copy of it full turns away, enters the rectangle's interior.
-    /// May say so when it passes within 1e-11 degrees; if not, [`enclose`](Self::enclose) is
+    /// Whether a border, or a copy of it full turns away, enters the rectangle's interior: an
+    /// edge that no two polygons share. May say so when it passes within 1e-11 degrees; if not, [`enclose`](Self::enclose) is
     /// the same everywhere in the interior.
     pub(super) fn meet(&self, rectangle: &Rectangle) -> bool {
         self.turned(rectangle).any(|rectangle| self.meet_in_plane(0, &rectangle))
     }
 
-    /// The area of the smallest polygon with an edge in a rectangle; infinite without any.
-    /// Edges along its sides may count.
-    pub(super) fn smallest_km2(&self, rectangle: &Rectangle, areas_km2: &[f64]) -> f64 {
+    /// The area of the smallest polygon, or polygons that share edges, with a border in a
+    /// rectangle; infinite without any. Borders along its sides may count.
+    pub(super) fn smallest_km2(&self, rectangle: &Rectangle) -> f64 {
         self.turned(rectangle).fold(f64::INFINITY, |smallest, rectangle| {
-            let search = SmallestSearch { rectangle, areas_km2 };
-            self.smaller_km2(0, self.chains.sides(), &search, smallest)
+            self.smaller_km2(0, self.chains.sides(), &rectangle, smallest)
         })
     }
 
@@ -251,21 +250,20 @@ impl EdgeTree {
             }
             NodeKind::Leaf(leaf) => {
                 let mut chains = self.listed(leaf).iter().map(|listing| listing.chain());
-                chains.any(|number| self.chains.enter(self.chains.chain(number), rectangle))
+                chains.any(|number| self.chains.borders_enter(self.chains.chain(number), rectangle))
             }
         }
     }
 
-    /// The smaller of a known area and that of the smallest polygon with an edge both in the
+    /// The smaller of a known area and that of the smallest polygon with a border both in the
     /// rectangle and in a node.
     fn smaller_km2(
         &self,
         number: usize,
         sides: Rectangle,
-        search: &SmallestSearch,
+        rectangle: &Rectangle,
         known: f64,
     ) -> f64 {
-        let SmallestSearch { rectangle, areas_km2 } = search;
         let node = &self.nodes[number];
         if known <= node.smallest_km2 {
             return known;
@@ -279,17 +277,17 @@ impl EdgeTree {
                 let [first_half, second_half] = sides.halves(*axis, *at);
                 let mut smallest = known;
                 if from <= *at {
-                    smallest = self.smaller_km2(number + 1, first_half, search, smallest);
+                    smallest = self.smaller_km2(number + 1, first_half, rectangle, smallest);
                 }
                 if *at <= to {
-                    smallest = self.smaller_km2(*second as usize, second_half, search, smallest);
+                    smallest = self.smaller_km2(*second as usize, second_half, rectangle, smallest);
                 }
                 smallest
             }
             NodeKind::Leaf(leaf) => self.listed(leaf).iter().fold(known, |smallest, listing| {
                 let chain = self.chains.chain(listing.chain());
-                let area = areas_km2[chain.polygon as usize];
-                let is_smaller = area < smallest && self.chains.enter(chain, rectangle);
+                let area = self.chains.area_km2(chain);
+                let is_smaller = area < smallest && self.chains.borders_enter(chain, rectangle);
                 if is_smaller { area } else { smallest }
             }),
         }
@@ -301,11 +299,6 @@ impl EdgeTree {
 }
 
 const TURNS: [f64; 3] = [0.0, -360.0, 360.0];
-
-struct SmallestSearch<'a> {
-    rectangle: Rectangle,
-    areas_km2: &'a [f64],
-}
 
 /// The points where some latitudes and longitudes meet; both ascend.
 struct Points<'a> {

@@ -49,7 +49,6 @@ pub(super) struct Crowd {
 
 pub(super) struct Builder<'a> {
     chains: &'a Chains,
-    areas_km2: &'a [f64],
     nodes: Vec<Node>,
     listed: Vec<Listing>,
     /// How many chains the leaves of each chain list, summed over all chains.
@@ -75,13 +74,13 @@ struct Cut {
 }
 
 impl<'a> Builder<'a> {
-    pub(super) fn new(chains: &'a Chains, areas_km2: &'a [f64], crowds: Crowds) -> Builder<'a> {
+    pub(super) fn new(chains: &'a Chains, crowds: Crowds) -> Builder<'a> {
         let most_neighbors = match crowds {
             Crowds::Accepted => f64::INFINITY,
             Crowds::Rejected => NEIGHBORS_PER_CHAIN * chains.len() as f64 + MORE_NEIGHBORS,
         };
         let (nodes, listed) = (Vec::new(), Vec::new());
-        Builder { chains, areas_km2, nodes, listed, neighbors: 0.0, most_neighbors }
+        Builder { chains, nodes, listed, neighbors: 0.0, most_neighbors }
     }
 
     /// The nodes of the tree, and what its leaves list.
@@ -128,7 +127,8 @@ impl<'a> Builder<'a> {
         if self.neighbors > self.most_neighbors {
             return Err(self.crowd(&part));
         }
-        let areas = part.listed.iter().map(|listing| self.areas_km2[self.polygon(listing)]);
+        let chain = |listing: &Listing| self.chains.chain(listing.chain());
+        let areas = part.listed.iter().map(|listing| self.chains.area_km2(chain(listing)));
         let smallest_km2 = areas.fold(f64::INFINITY, f64::min);
         let start = self.listed.len() as u32;
         self.listed.extend(part.listed);

@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 
 use super::Survey;
+use super::decisions::maximise;
 use crate::cells::{POINTS, Rule, place_at};
 use crate::{Density, LatLon};
 
@@ -52,12 +53,12 @@ impl Survey<'_> {
             .map(|Basin { top, mass }| {
                 let (place, spacing) = points.place(top);
                 let place = middle_of_plateau(self.density, place);
-                let (place, log_density) = if mass > CLIMBED_MASS {
-                    climb(self.density, place, spacing)
+                if mass > CLIMBED_MASS {
+                    let (place, log_density) = self.climb(place, spacing);
+                    Mode { place, log_density, mass }
                 } else {
-                    (place, self.density.log_density(place))
-                };
-                Mode { place, log_density, mass }
+                    Mode { place, log_density: points.heights[top] + self.shift, mass }
+                }
             })
             .collect();
         modes.sort_by(|a, b| b.mass.total_cmp(&a.mass));
@@ -81,7 +82,7 @@ struct Points<'s, 'a> {
 }
 
 /// What the lightest cells may hold together to be left out.
-const NEGLIGIBLE_REST: f64 = 1e-4;
+const NEGLIGIBLE_REST: f64 = 5e-4;
 /// Tops of modes with less are not climbed to.
 const CLIMBED_MASS: f64 = 1e-3;
 /// Modes with less are left out.
@@ -92,7 +93,7 @@ const CELL: usize = POINTS * POINTS;
 impl<'s, 'a> Points<'s, 'a> {
     fn new(survey: &'s Survey<'a>) -> Points<'s, 'a> {
         let all = &survey.mesh.leaves;
-        // The lightest leaves, a ten-thousandth together, aren't worth their time.
+        // The lightest leaves, a two-thousandth together, aren't worth their time.
         let mut leaves: Vec<usize> = (0..all.len()).filter(|k| all[*k].mass > 0.0).collect();
         leaves.sort_by(|a, b| all[*b].mass.total_cmp(&all[*a].mass));
         let mut rest = 1.0;
@@ -305,15 +306,23 @@ impl Ways {
 
 /// Of a density that is constant around a place, the middle of where it is; otherwise the place.
 fn middle_of_plateau(density: &Density, place: LatLon) -> LatLon {
+    let middles = density.plateaus(place);
+    if middles.is_empty() {
+        return place;
+    }
     let here = density.log_density(place);
-    let middles = density.plateaus(place).into_iter();
-    let heights = middles.map(|middle| (density.log_density(middle), middle));
+    let heights = middles.into_iter().map(|middle| (density.log_density(middle), middle));
     let highest = heights.filter(|(log, _)| *log >= here).max_by(|a, b| a.0.total_cmp(&b.0));
     highest.map_or(place, |(_, middle)| middle)
 }
 
-/// The way up a density from a place, with first steps of this length in radians.
-fn climb(density: &Density, start: LatLon, step: f64) -> (LatLon, f64) {
-    let precision = (1e-3 * step).max(1e-7);
-    super::decisions::maximise(start, step, precision, |place| density.log_density(place))
+impl Survey<'_> {
+    /// The way up from a place, with first steps of this length in radians: by interpolation, which is quick, and the rest of it by
+    /// the density itself.
+    fn climb(&self, start: LatLon, step: f64) -> (LatLon, f64) {
+        let precision = (1e-3 * step).max(1e-7);
+        let interpolated = |place: LatLon| self.interpolated_log_density(place);
+        let near = maximise(start, step, 0.02 * step, interpolated).0;
+        maximise(near, 0.02 * step, precision, |place| self.density.log_density(place))
+    }
 }

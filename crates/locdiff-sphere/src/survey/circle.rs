@@ -1,9 +1,12 @@
 //! The border of a circle, by distances from its middle alone: much cheaper than an area's in general.
 
-use super::{Border, Patch, Point, Range};
+use super::{Border, Extent, Patch, Point, Range};
 use crate::area::{Area, Cover};
 use crate::cells::{CellId, Rule, Tiling, place_at};
 use crate::{LatLon, UnitVector};
+
+/// Only the probability is asked for, and shares of what points stand for are exact for straight lines.
+const SMALL: Extent = Extent { mass: 2e-3, area: f64::INFINITY };
 
 pub(super) struct CircleBorder<'a> {
     tiling: Tiling,
@@ -59,6 +62,15 @@ impl Border for CircleBorder<'_> {
         let width = 0.5 * self.tiling.width(patch.id) * (edges[column + 1] - edges[column]) * sin;
         // The rectangle isn't centred on its point, but nearly.
         share_below(self.radius - away, (south / norm).abs() * height, (east / norm).abs() * width)
+    }
+
+    /// What is allowed may be the circle itself.
+    fn share_of(&self, allowed: f64, patch: &Patch, point: &Point) -> f64 {
+        allowed.min(self.share(patch, point))
+    }
+
+    fn small(&self, _patch: &Patch) -> Extent {
+        SMALL
     }
 }
 

@@ -4,8 +4,8 @@ use super::region::rank_of;
 use super::{Patch, Survey};
 use crate::cells::{POINTS, Rule};
 
-/// What the lightest cells may hold together to be left out of the points.
-const NEGLIGIBLE_REST: f64 = 1e-4;
+/// What the lightest cells may hold together to be left out of the points: those are for guesses.
+const NEGLIGIBLE_REST: f64 = 3e-3;
 
 /// All of them.
 #[derive(Debug)]

@@ -13,7 +13,9 @@ use crate::{LatLon, MultiPolygon, contour};
 /// Leaves that the outline crosses are cut into 2^this strips each way.
 const OUTLINE_DEPTH: u32 = 4;
 /// No more cells than this are crossed by an outline, if the leaves allow it: each has about two corners of it.
-const MOST_CROSSED: usize = 8_000;
+const MOST_CROSSED: usize = 4_000;
+/// So if the density has steps.
+const MOST_CROSSED_OF_STEPS: usize = 8_000;
 /// So often if the density is piecewise constant: its leaves are as wide as it is constant.
 const OUTLINE_DEPTH_OF_STEPS: u32 = 12;
 /// Between its steps such a density varies by latitude only, and by less than this on the way to a line of
@@ -23,10 +25,12 @@ const STEPS: f64 = 1e-4 * TIE;
 const BETWEEN_STEPS: f64 = 0.05;
 /// Places so close to a step lie on it: half a metre.
 const ON_A_STEP_DEGREES: f64 = 5e-6;
-/// Patches of this part of a region's area show its outline by their corners: they are as wide as a hundredth of it.
-const FINE: f64 = 1e-4;
+/// Patches of this part of a region's area show its outline by their corners: they are as wide as a sixtieth of it.
+const FINE: f64 = 3e-4;
 /// So if a border runs through them, which has corners.
 const FINE_OF_BORDERS: f64 = 2e-5;
+/// So if the density has steps, but varies between them.
+const FINE_BETWEEN_STEPS: f64 = 1e-4;
 /// So if the density is piecewise constant: there may be thousands of cells, each with its corners.
 const FINE_OF_STEPS: f64 = 4e-5;
 
@@ -84,7 +88,8 @@ impl Region<'_> {
         for leaf in &self.survey.mesh.leaves {
             sort(Patch::of(leaf, tiling), &mut cells, &mut crossed);
         }
-        while crossed.len() < MOST_CROSSED
+        let most = if self.survey.has_steps { MOST_CROSSED_OF_STEPS } else { MOST_CROSSED };
+        while crossed.len() < most
             && let Some(Crossed { patch, .. }) = crossed.pop()
         {
             for part in self.survey.parts(&patch) {
@@ -135,6 +140,7 @@ impl Region<'_> {
         let fine = match self.survey.steps {
             Some(_) => FINE_OF_STEPS,
             None if patch.cut => FINE_OF_BORDERS,
+            None if self.survey.has_steps => FINE_BETWEEN_STEPS,
             None => FINE,
         };
         tiling.area(patch.id) < fine * self.extent.area
@@ -171,10 +177,9 @@ impl Survey<'_> {
 
     /// If the density has steps, by how much the log-density differs at least where one is.
     fn step_limit(&self) -> Option<f64> {
-        let stepped = || self.mesh.leaves.iter().any(|leaf| leaf.sheet.stepped);
         match self.steps {
             Some(_) => Some(STEPS),
-            None => stepped().then_some(BETWEEN_STEPS),
+            None => self.has_steps.then_some(BETWEEN_STEPS),
         }
     }
 }

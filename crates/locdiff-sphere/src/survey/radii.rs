@@ -1,11 +1,14 @@
 //! How far from a place one has to go to have seen a given probability.
 
 use super::Survey;
+use super::nodes::Disc;
 use super::root::root_of_falling;
 use crate::{EARTH_RADIUS_KM, LatLon, UnitVector};
 
 /// Circles hold what was asked for to this part of it, or of the rest.
 const TOLERANCE: f64 = 0.005;
+/// So many cells are small enough for a first guess; of fewer, all points are.
+const MANY_CELLS: usize = 2000;
 const HALF_CIRCUMFERENCE_KM: f64 = std::f64::consts::PI * EARTH_RADIUS_KM;
 
 impl Survey<'_> {
@@ -22,11 +25,15 @@ impl Survey<'_> {
         let here = UnitVector::from(place).to_array();
         // Squares of chords sort like distances, and need no trigonometry.
         let chord = |there: [f64; 3]| (0..3).map(|axis| (here[axis] - there[axis]).powi(2)).sum();
-        let points = &self.nodes().points;
-        let mut rings: Vec<(f64, f64)> =
-            points.iter().map(|node| (chord(node.direction), node.mass)).collect();
+        let nodes = self.nodes();
+        let mut rings: Vec<(f64, f64)> = if nodes.discs.len() > MANY_CELLS {
+            let mass = |disc: &Disc| self.mesh.leaves[disc.leaf].mass;
+            nodes.discs.iter().map(|disc| (chord(disc.middle), mass(disc))).collect()
+        } else {
+            nodes.points.iter().map(|node| (chord(node.direction), node.mass)).collect()
+        };
         let total: f64 = rings.iter().map(|(_, mass)| mass).sum();
-        // Right to the distance between the cells' points: fine where the probability is, but a flat density has large cells.
+        // Right to the distance between the cells, or their points: fine where the probability is, but a flat density has large cells.
         let mut quantile = |probability: f64| {
             let chord = weighted_quantile(&mut rings, probability * total);
             2.0 * (0.5 * chord.sqrt()).clamp(0.0, 1.0).asin() * EARTH_RADIUS_KM

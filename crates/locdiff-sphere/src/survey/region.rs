@@ -4,10 +4,12 @@
 //! are taken from south to north, so that even the uniform density has a region of every
 //! level: the order is by log q(u) − ε·sin(latitude).
 
+use std::sync::PoisonError;
+
 use super::patch::{Patch, Point};
 use super::radii::weighted_quantile;
 use super::root::root_of_falling;
-use super::{Border, Extent, Range, SMALL, Survey};
+use super::{Border, Extent, REMEMBERED, Range, SMALL, Survey};
 use crate::area::Cover;
 use crate::cells::{CellId, Rule, Tiling};
 use crate::{DensityOutcome, LatLon};
@@ -18,8 +20,8 @@ pub(super) const TIE: f64 = 1e-7;
 const MASS_TOLERANCE: f64 = 3e-4;
 /// Levels so far apart tell how fast the probability falls with the rank.
 const FIRST_STEP: f64 = 1e-2;
-/// Where the density jumps, most cells have a rim, and their errors, a hundredth of each, cancel.
-const SMALL_STEPPED: Extent = Extent { mass: 1e-3, area: 2.5e-3 };
+/// Where the density jumps, its points tell less of what is between them.
+const SMALL_STEPPED: Extent = Extent { mass: 5e-4, area: 1.2e-3 };
 
 /// A credible region: the smallest part of the Earth that holds a given probability.
 #[derive(Debug, Clone)]
@@ -63,11 +65,29 @@ impl<'a> Survey<'a> {
     }
 
     pub(super) fn level_set(&self, threshold: f64) -> LevelSet {
-        LevelSet { threshold, tiling: self.mesh.tiling }
+        LevelSet {
+            threshold,
+            tiling: self.mesh.tiling,
+            small: if self.has_steps { SMALL_STEPPED } else { SMALL },
+        }
     }
 
     /// The rank from which on places hold a probability, and what they are.
     fn threshold(&self, level: f64) -> (f64, Extent) {
+        let remembered = || self.thresholds.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = remembered().iter().find(|(of, ..)| *of == level).copied();
+        if let Some((_, threshold, extent)) = known {
+            return (threshold, extent);
+        }
+        let (threshold, extent) = self.find_threshold(level);
+        let mut remembered = remembered();
+        if remembered.len() < REMEMBERED {
+            remembered.push((level, threshold, extent));
+        }
+        (threshold, extent)
+    }
+
+    fn find_threshold(&self, level: f64) -> (f64, Extent) {
         // All points by rank give a first guess, and how fast the probability falls with the rank, which differs by many orders:
         // flat densities differ by their latitudes only.
         let nodes = self.nodes().points.iter();
@@ -127,6 +147,7 @@ pub(super) fn rank_of(point: &Point) -> f64 {
 pub(super) struct LevelSet {
     threshold: f64,
     tiling: Tiling,
+    small: Extent,
 }
 
 impl Border for LevelSet {
@@ -152,7 +173,7 @@ impl Border for LevelSet {
         if above.is_finite() { (0.5 + above / variation).clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    fn small(&self, patch: &Patch) -> Extent {
-        if patch.stepped { SMALL_STEPPED } else { SMALL }
+    fn small(&self, _patch: &Patch) -> Extent {
+        self.small
     }
 }
