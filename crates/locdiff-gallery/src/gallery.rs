@@ -1,0 +1,214 @@
+//! An open gallery.
+
+use std::path::{Path, PathBuf};
+
+use locdiff_sphere::{Area, LatLon};
+
+use crate::manifest::Manifest;
+use crate::quantize::{Query, normalized};
+use crate::restriction;
+use crate::search::{Best, Hit, candidates};
+use crate::segment::Segment;
+use crate::{EncoderIdentity, GalleryError};
+
+/// The file of the fitted likelihood.
+pub(crate) const LIKELIHOOD: &str = "likelihood.json";
+/// How often opening begins again because a writer has just replaced segments.
+const ATTEMPTS: usize = 4;
+/// How many rows the distance between neighbors is measured at.
+const SAMPLED_ROWS: usize = 1000;
+
+/// Photographs with known places, to be searched by embedding.
+#[derive(Debug)]
+pub struct Gallery {
+    path: PathBuf,
+    manifest: Manifest,
+    segments: Vec<Segment>,
+    /// The number of each segment's first row.
+    starts: Vec<usize>,
+    rows: usize,
+}
+
+/// What there is to know about a gallery.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Info {
+    /// How many photographs there are.
+    pub rows: usize,
+    /// How many segments they are stored in.
+    pub segments: usize,
+    /// Bytes of all segments.
+    pub bytes: u64,
+    /// Half of the photographs have another one within this distance; `None` if there is only one.
+    pub median_nearest_km: Option<f64>,
+}
+
+impl Gallery {
+    /// Opens a gallery: checks formats and sizes, and maps the files without reading them.
+    pub fn open(directory: &Path) -> Result<Gallery, GalleryError> {
+        for _ in 1..ATTEMPTS {
+            match Gallery::open_once(directory) {
+                // A merge may have removed segments after the list was read.
+                Err(GalleryError::File { path, error, .. })
+                    if error.kind() == std::io::ErrorKind::NotFound
+                        && path.parent() != Some(directory) => {}
+                result => return result,
+            }
+        }
+        Gallery::open_once(directory)
+    }
+
+    fn open_once(directory: &Path) -> Result<Gallery, GalleryError> {
+        let manifest = Manifest::read(directory)?;
+        let dimension = manifest.encoder.dimension;
+        let open = |entry| Segment::open(directory, entry, dimension);
+        let segments: Vec<Segment> =
+            manifest.segments.iter().map(open).collect::<Result<_, _>>()?;
+        let mut rows = 0;
+        let starts = segments.iter().map(|segment| {
+            rows += segment.rows();
+            rows - segment.rows()
+        });
+        let starts = starts.collect();
+        Ok(Gallery { path: directory.to_owned(), manifest, segments, starts, rows })
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The encoder whose embeddings it contains, and can be asked with.
+    pub fn encoder(&self) -> &EncoderIdentity {
+        &self.manifest.encoder
+    }
+
+    /// An error that names both encoders, if they are not the same.
+    pub fn check_encoder(&self, encoder: &EncoderIdentity) -> Result<(), GalleryError> {
+        self.manifest.check_encoder(&self.path, encoder)
+    }
+
+    /// Number of photographs.
+    #[expect(clippy::len_without_is_empty, reason = "a gallery is never empty")]
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Where a photograph was taken.
+    ///
+    /// # Panics
+    /// If there is no such row, or the file of places is damaged.
+    pub fn place(&self, row: usize) -> LatLon {
+        let (segment, row) = self.find(row);
+        segment.place(row)
+    }
+
+    /// The path or address of a photograph.
+    ///
+    /// # Panics
+    /// If there is no such row, or the file of ids is damaged.
+    pub fn id(&self, row: usize) -> &str {
+        let (segment, row) = self.find(row);
+        segment.id(row)
+    }
+
+    /// The embedding of a photograph, of length 1.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn embedding(&self, row: usize) -> Vec<f32> {
+        let (segment, row) = self.find(row);
+        let mut numbers = vec![0.0; self.encoder().dimension];
+        segment.embedding(row, &mut numbers);
+        numbers
+    }
+
+    /// The photographs most similar to a query, best first: almost always the best ones of all (98 of 100 or
+    /// more at a million rows), because sketches choose what is compared.
+    pub fn search(&self, query: &[f32], count: usize) -> Result<Vec<Hit>, GalleryError> {
+        let query = self.query(query)?;
+        let count = count.min(self.rows);
+        let mut best = Best::new(&query, count);
+        if count > 0 {
+            for (number, segment) in self.segments.iter().enumerate() {
+                let rows = candidates(segment, &query, count);
+                best.compare(number, segment, rows.into_iter());
+            }
+        }
+        Ok(best.finish(&self.segments, &self.starts))
+    }
+
+    /// The photographs in any of the areas that are most similar to a query, best first. All of them are
+    /// compared, so that the result is exact.
+    pub fn search_within(
+        &self,
+        query: &[f32],
+        areas: &[Area],
+        count: usize,
+    ) -> Result<Vec<Hit>, GalleryError> {
+        let query = self.query(query)?;
+        let count = count.min(self.rows);
+        let mut best = Best::new(&query, count);
+        if count > 0 {
+            for (number, segment) in self.segments.iter().enumerate() {
+                let ranges = restriction::ranges(segment.keys(), areas, |row| segment.place(row));
+                let rows = ranges.into_iter().flatten().map(|row| row as u32);
+                best.compare(number, segment, rows);
+            }
+        }
+        Ok(best.finish(&self.segments, &self.starts))
+    }
+
+    /// Sizes, and how dense the photographs are. Takes some milliseconds.
+    pub fn info(&self) -> Info {
+        Info {
+            rows: self.rows,
+            segments: self.segments.len(),
+            bytes: self.segments.iter().map(Segment::size_bytes).sum(),
+            median_nearest_km: self.median_nearest_km(),
+        }
+    }
+
+    fn query(&self, query: &[f32]) -> Result<Query, GalleryError> {
+        let numbers = normalized(query, self.encoder().dimension);
+        let invalid = |reason| GalleryError::Embedding { what: "the query".to_owned(), reason };
+        numbers.map(Query::new).map_err(invalid)
+    }
+
+    fn find(&self, row: usize) -> (&Segment, usize) {
+        assert!(row < self.rows, "row {row} of a gallery of {} rows", self.rows);
+        let number = self.starts.partition_point(|start| *start <= row) - 1;
+        (&self.segments[number], row - self.starts[number])
+    }
+
+    fn median_nearest_km(&self) -> Option<f64> {
+        let step = self.rows.div_ceil(SAMPLED_ROWS);
+        let mut distances: Vec<f64> =
+            (0..self.rows).step_by(step).filter_map(|row| self.nearest_km(row)).collect();
+        distances.sort_by(f64::total_cmp);
+        distances.get(distances.len() / 2).copied()
+    }
+
+    /// The distance to the nearest other photograph.
+    fn nearest_km(&self, row: usize) -> Option<f64> {
+        if self.rows < 2 {
+            return None;
+        }
+        let place = self.place(row);
+        let mut radius_km = 0.1;
+        loop {
+            let circle = Area::circle(place, radius_km).ok()?;
+            let areas = std::slice::from_ref(&circle);
+            let near = self.segments.iter().zip(&self.starts).flat_map(|(segment, start)| {
+                let ranges = restriction::ranges(segment.keys(), areas, |row| segment.place(row));
+                ranges.into_iter().flatten().map(move |row| start + row)
+            });
+            let others = near.filter(|other| *other != row);
+            let distances = others.map(|other| self.place(other).distance_km(place));
+            if let Some(nearest) = distances.min_by(f64::total_cmp) {
+                return Some(nearest);
+            }
+            radius_km *= 4.0;
+        }
+    }
+}
