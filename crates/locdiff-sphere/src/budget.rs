@@ -1,7 +1,8 @@
 //! How much work surveys may be, and whether they are still wanted.
 //!
 //! A budget holds for all that one thread does inside of [`Budget::run`]: every cell that a density is evaluated on is
-//! counted, and when the budget is spent, or somebody says stop, no more cells are cut. What was begun ends at once, on the cells
+//! counted, and when the budget is spent, or somebody says stop, no more cells are cut. Modes, regions, radii and outlines, whose work
+//! is bounded by the number of cells, end when somebody says stop. What was begun ends at once, on the cells
 //! that there are, with an error that says so.
 
 use std::cell::{Cell, RefCell};
@@ -159,15 +160,41 @@ impl Meter {
 
     /// Whether there is enough left for so many cells; if not, or if the work was stopped, that is remembered.
     pub(crate) fn allows(&self, cells: f64) -> bool {
-        let stopped = self.stop.as_ref().is_some_and(Stop::is_stopped);
-        if stopped || self.left.get() < cells {
+        if !self.goes_on() || self.left.get() < cells {
             self.is_over.set(true);
         }
         !self.is_over.get()
     }
 
+    /// Whether nobody said stop. What was begun may end anyhow: nobody wants the result.
+    pub(crate) fn goes_on(&self) -> bool {
+        !self.stop.as_ref().is_some_and(Stop::is_stopped)
+    }
+
     /// Whether something had to be left out.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Density, LatLon};
+
+    #[test]
+    fn what_is_asked_of_a_survey_ends_when_somebody_says_stop() {
+        let density = Density::uniform();
+        let survey = density.survey();
+        let (stop, mut found) = (Stop::default(), [1.0; 2]);
+        stop.stop();
+        let run = Budget::unlimited().stopped_by(&stop).run(|| {
+            let south = survey.probability_within(LatLon::SOUTH_POLE, 9000.0);
+            found = [south, survey.region(0.5).probability()];
+        });
+        assert_eq!((run, found), (Err(OverBudget::Stopped), [0.0; 2]));
+        // What was found so is not remembered.
+        assert!((survey.region(0.5).probability() - 0.5).abs() < 1e-3);
+        assert!(survey.probability_within(LatLon::SOUTH_POLE, 9000.0) > 0.4);
     }
 }

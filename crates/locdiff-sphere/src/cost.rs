@@ -99,16 +99,26 @@ pub(crate) struct Estimate {
     per_cut_leaf: f64,
     /// What is done once.
     once: f64,
+    /// The part of the Earth where nearly all of it is.
+    spread_km2: f64,
 }
 
 /// Whatever the density: borders of regions and circles are followed through large cells, too.
-const LEAST: f64 = 300.0;
+const LEAST: f64 = 150.0;
 /// As much more if the density is flat, since its cells are large.
-const FLAT: f64 = 700.0;
+const FLAT: f64 = 80.0;
+/// What each of very many cells costs in modes, regions and outlines, which are mostly borders.
+const OF_LEAF: f64 = 0.35;
 /// There are no more.
 const MOST_CELLS: f64 = 1e5;
 /// Kernels reach so many widths, for cells that must be fine.
 const CELL_WIDTHS: f64 = 5.0;
+/// How many cells a border takes, for one that is as long as the side of its area.
+const BORDER: f64 = 3.2;
+/// Of more points in a cell, many are summed as one.
+const MOST_SUMMED: f64 = 1500.0;
+/// So many cells see a point.
+const SEEN_BY: f64 = 20.0;
 /// Places hold nearly all of the mass without the lightest ones, of so much together.
 const NEGLIGIBLE: f64 = 2e-4;
 
@@ -142,12 +152,13 @@ impl Estimate {
     /// Of F where it is positive: borders of regions are hard to follow along its kinks.
     pub(crate) fn of_linear(max_degree: usize) -> Estimate {
         let base = max_degree.div_ceil(2).max(2) as f64;
-        let times = if base < 20.0 { 4.0 } else { 2.0 };
+        let times = if base < 20.0 { 3.0 } else { 2.0 };
         let degree = max_degree as f64;
         Estimate {
             leaves: times * (2.0 * base * base + 60.0 * base) + FLAT,
             per_leaf: COST_OF_CELL * degree,
             per_cut_leaf: 0.0,
+            spread_km2: Area::WHOLE_KM2,
             once: COST_OF_RING * degree * degree * base,
         }
     }
@@ -178,6 +189,7 @@ impl Estimate {
             leaves: (0.15 + flat) * (2.0 * base * base + refined) + FLAT * flat,
             per_leaf: COST_OF_CELL * degree,
             per_cut_leaf: 0.0,
+            spread_km2: Area::WHOLE_KM2,
             once: COST_OF_RING * degree * degree * (0.5 * base + 4.0 * levels),
         }
     }
@@ -194,7 +206,7 @@ impl Estimate {
         // As if all cells were as wide as high, each ring for itself.
         let sectors =
             |ring: i32| ((2.0 * PI * ((f64::from(ring) + 0.5) * side).sin() / side) as i32).max(1);
-        let mut held: HashMap<(i32, i32), f64> = HashMap::new();
+        let mut held: HashMap<(i32, i32), (f64, f64)> = HashMap::new();
         let mut total = 0.0;
         for (place, mass) in points {
             if !within.iter().all(|area| area.contains(place)) {
@@ -204,12 +216,13 @@ impl Estimate {
             let ring = ((90.0 - place.latitude()).to_radians() / side) as i32;
             let turn = (place.longitude() + 180.0) / 360.0;
             let sector = (turn * f64::from(sectors(ring))) as i32;
-            *held.entry((ring, sector)).or_default() += mass;
+            let (sum, points) = held.entry((ring, sector)).or_default();
+            (*sum, *points) = (*sum + mass, *points + 1.0);
         }
-        let mut held: Vec<((i32, i32), f64)> = held.into_iter().collect();
-        held.sort_unstable_by(|a, b| a.1.total_cmp(&b.1));
+        let mut held: Vec<((i32, i32), (f64, f64))> = held.into_iter().collect();
+        held.sort_unstable_by(|a, b| a.1.0.total_cmp(&b.1.0));
         let mut rest = 0.0;
-        let light = held.iter().take_while(|(_, mass)| {
+        let light = held.iter().take_while(|(_, (mass, _))| {
             rest += mass;
             rest < NEGLIGIBLE * total
         });
@@ -234,30 +247,41 @@ impl Estimate {
             fine.iter_mut().for_each(|(ring, sector)| (*ring, *sector) = (*ring / 2, *sector / 2));
             size *= 2.0;
         }
-        let drawn = heavy.iter().filter(|(_, mass)| *mass > 1e-3 * total).count() as f64;
+        let drawn = heavy.iter().filter(|(_, (mass, _))| *mass > 1e-3 * total).count() as f64;
         let leaves = (2.0 * base * base + 1.3 * cells + 9.0 * drawn).min(MOST_CELLS);
         // Of a wide kernel.
         let flat = (width / 0.1).min(1.0);
-        let seen_by = leaves.min(12.0);
-        let once = POINTS_PER_CELL * count as f64 * (seen_by + 1.0) + FLAT * flat;
+        // Each point is seen by the cells around it, unless there are so many that they are summed as one.
+        let summed: f64 = heavy.iter().map(|(_, (_, points))| points.min(MOST_SUMMED)).sum();
+        let once = POINTS_PER_CELL * (count as f64 + summed * leaves.min(SEEN_BY)) + FLAT * flat;
         // Those of the Earth that a cell sees, however small it is.
         let near = count as f64 * (4.0 * width).powi(2).min(1.0);
-        Estimate { leaves, per_leaf: 0.0, per_cut_leaf: POINTS_PER_CELL * near, once }
+        let spread_km2 = heavy.len() as f64 * (side * EARTH_RADIUS_KM).powi(2);
+        Estimate { leaves, per_leaf: 0.0, per_cut_leaf: POINTS_PER_CELL * near, once, spread_km2 }
     }
 
     /// Of a classification.
     pub(crate) fn of_cells(count: usize) -> Estimate {
-        Estimate { leaves: 500.0 + 4.0 * count as f64, per_leaf: 0.5, per_cut_leaf: 0.0, once: 0.0 }
+        let leaves = 500.0 + 4.0 * count as f64;
+        Estimate {
+            leaves,
+            per_leaf: 0.5,
+            per_cut_leaf: 0.0,
+            once: 0.0,
+            spread_km2: Area::WHOLE_KM2,
+        }
     }
 
     /// Of a mixture or product.
     pub(crate) fn of_parts(parts: impl Iterator<Item = Estimate>) -> Estimate {
-        let nothing = Estimate { leaves: 0.0, per_leaf: 0.0, per_cut_leaf: 0.0, once: 0.0 };
+        let nothing =
+            Estimate { leaves: 0.0, per_leaf: 0.0, per_cut_leaf: 0.0, once: 0.0, spread_km2: 0.0 };
         parts.fold(nothing, |sum, part| Estimate {
             leaves: sum.leaves + part.leaves,
             per_leaf: sum.per_leaf + 0.5 + part.per_leaf,
             per_cut_leaf: sum.per_cut_leaf + part.per_cut_leaf,
             once: sum.once + part.once,
+            spread_km2: sum.spread_km2 + part.spread_km2,
         })
     }
 
@@ -265,19 +289,19 @@ impl Estimate {
     pub(crate) fn restricted_to(self, within: &[&Area]) -> Estimate {
         within.iter().fold(self, |whole, area| {
             let (area_km2, border_km) = (area.area_km2(), border_km(area));
-            // As fine as the border's errors must be.
-            let side_km = (0.0133 * area_km2 / border_km.sqrt()).powf(2.0 / 3.0);
-            let cut = (border_km / side_km).clamp(50.0, 20_000.0);
+            // As fine as the border's errors must be, where there is something.
+            let part = (whole.spread_km2 / area_km2).min(1.0);
+            let cut = (BORDER * border_km * border_km / area_km2 * part).clamp(30.0, 20_000.0);
             Estimate {
                 leaves: whole.leaves + 2.0 * cut,
-                once: whole.once + (CUT_CELL + whole.per_cut_leaf) * cut,
+                once: whole.once + FLAT + (CUT_CELL + whole.per_cut_leaf) * cut,
                 ..whole
             }
         })
     }
 
     pub(crate) fn cost(self) -> Cost {
-        Cost(LEAST + self.leaves * (1.0 + self.per_leaf) + self.once)
+        Cost(LEAST + self.leaves * (OF_LEAF + self.per_leaf) + self.once)
     }
 }
 

@@ -21,6 +21,7 @@ pub use decisions::Decision;
 pub use region::Region;
 
 use crate::area::{Area, Cover};
+use crate::budget::Meter;
 use crate::cells::{CellId, POINTS, PointValues, Rule, Tiling, place_at};
 use crate::mesh::{Coverage, Leaf, Mesh};
 use crate::{Density, EARTH_RADIUS_KM, LatLon};
@@ -81,7 +82,7 @@ trait Border {
 const REMEMBERED: usize = 16;
 /// A piece of a cell with less than this is not cut further, but judged by its points: which
 /// of them lie inside of the border is a matter of chance, and there are hundreds of pieces.
-const SMALL: Extent = Extent { mass: 2e-3, area: 4e-3 };
+const SMALL: Extent = Extent { mass: 5e-3, area: 1e-2 };
 /// Nor is one that was quartered so often.
 const DEEPEST_PATCH: u32 = 6;
 /// How often a leaf is cut to find a part of it that is allowed.
@@ -173,8 +174,11 @@ impl<'a> Survey<'a> {
             return self.probability_of_spot(centre, radius);
         }
         let border = CircleBorder::new(self.mesh.tiling, &area, centre, radius);
-        let mut mass = 0.0;
+        let (mut mass, meter) = (0.0, Meter::current());
         for disc in &self.nodes().discs {
+            if !meter.goes_on() {
+                break;
+            }
             // Most cells are surely in or out; only the others are worth an exact look.
             let cover = border.cover_of_disc(disc.middle, disc.reach);
             if cover != Cover::Outside {
@@ -251,8 +255,11 @@ impl<'a> Survey<'a> {
 
     /// Probability and area of what lies inside a border.
     fn extent(&self, border: &impl Border) -> Extent {
-        let mut sum = Extent::default();
+        let (mut sum, meter) = (Extent::default(), Meter::current());
         for (leaf, range) in self.mesh.leaves.iter().zip(self.ranges.iter()) {
+            if !meter.goes_on() {
+                break;
+            }
             sum.add(self.extent_of_leaf(leaf, border.cover(leaf.id, *range), border));
         }
         sum

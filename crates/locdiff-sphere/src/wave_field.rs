@@ -16,8 +16,8 @@ use crate::simd::{Kernel, vectorised};
 use crate::triangle::{self, LANES, lanes, lanes_mut};
 
 /// What a cell and a ring of cells cost, per degree and per its square, in cells.
-pub(crate) const COST_OF_CELL: f64 = 2e-3;
-pub(crate) const COST_OF_RING: f64 = 2e-4;
+pub(crate) const COST_OF_CELL: f64 = 1e-3;
+pub(crate) const COST_OF_RING: f64 = 1e-4;
 
 pub(crate) struct WaveField<'a> {
     basis: &'a Basis,

@@ -28,7 +28,7 @@ pub struct FirstLook {
 }
 
 /// How many cells a first look may take.
-const FIRST_LOOK_CELLS: f64 = 2000.0;
+const FIRST_LOOK_CELLS: f64 = 1000.0;
 /// A first look with a larger error may show other places than the final one.
 const USABLE_ERROR: f64 = 0.2;
 

@@ -26,7 +26,7 @@ const NARROW: f64 = 6.0;
 const FIRST_PART: f64 = 0.25;
 
 /// What a cell costs that the border of the area cuts, beyond what every cell does.
-pub(crate) const CUT_CELL: f64 = 3.0;
+pub(crate) const CUT_CELL: f64 = 0.6;
 
 /// A density restricted to an area and renormalised there.
 #[derive(Debug, Clone)]

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 
 use super::Survey;
 use super::decisions::maximise;
+use crate::budget::Meter;
 use crate::cells::{POINTS, Rule, place_at};
 use crate::{Density, LatLon};
 
@@ -45,6 +46,7 @@ impl Survey<'_> {
 
     /// The modes that rise at least `prominence_nats` above the pass to a higher one.
     pub fn modes_with_prominence(&self, prominence_nats: f64) -> Modes {
+        let meter = Meter::current();
         let points = Points::new(self);
         let basins = points.flood(prominence_nats);
         let mut modes: Vec<Mode> = basins
@@ -53,7 +55,7 @@ impl Survey<'_> {
             .map(|Basin { top, mass }| {
                 let (place, spacing) = points.place(top);
                 let place = middle_of_plateau(self.density, place);
-                if mass > CLIMBED_MASS {
+                if mass > CLIMBED_MASS && meter.goes_on() {
                     let (place, log_density) = self.climb(place, spacing);
                     Mode { place, log_density, mass }
                 } else {

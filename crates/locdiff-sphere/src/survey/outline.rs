@@ -7,6 +7,7 @@ use super::patch::Patch;
 use super::region::{Region, TIE};
 use super::{Border, Survey, angles};
 use crate::area::Cover;
+use crate::budget::Meter;
 use crate::cells::{CellId, Tiling, place_at};
 use crate::{LatLon, MultiPolygon, contour};
 
@@ -89,7 +90,9 @@ impl Region<'_> {
             sort(Patch::of(leaf, tiling), &mut cells, &mut crossed);
         }
         let most = if self.survey.has_steps { MOST_CROSSED_OF_STEPS } else { MOST_CROSSED };
+        let meter = Meter::current();
         while crossed.len() < most
+            && meter.goes_on()
             && let Some(Crossed { patch, .. }) = crossed.pop()
         {
             for part in self.survey.parts(&patch) {

@@ -11,6 +11,7 @@ use super::radii::weighted_quantile;
 use super::root::root_of_falling;
 use super::{Border, Extent, REMEMBERED, Range, SMALL, Survey};
 use crate::area::Cover;
+use crate::budget::Meter;
 use crate::cells::{CellId, Rule, Tiling};
 use crate::{DensityOutcome, LatLon};
 
@@ -81,7 +82,7 @@ impl<'a> Survey<'a> {
         }
         let (threshold, extent) = self.find_threshold(level);
         let mut remembered = remembered();
-        if remembered.len() < REMEMBERED {
+        if remembered.len() < REMEMBERED && Meter::current().goes_on() {
             remembered.push((level, threshold, extent));
         }
         (threshold, extent)
