@@ -1,10 +1,12 @@
 //! An open gallery.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use locdiff_sphere::{Area, LatLon};
+use locdiff_sphere::{Area, Density, InvalidDensity, LatLon};
 
 use crate::manifest::Manifest;
+use crate::prior;
 use crate::quantize::{Query, normalized};
 use crate::restriction;
 use crate::search::{Best, Hit, candidates};
@@ -27,6 +29,8 @@ pub struct Gallery {
     /// The number of each segment's first row.
     starts: Vec<usize>,
     rows: usize,
+    /// The width that it was first asked for, and the prior.
+    prior: OnceLock<(f64, Density)>,
 }
 
 /// What there is to know about a gallery.
@@ -70,7 +74,8 @@ impl Gallery {
             rows - segment.rows()
         });
         let starts = starts.collect();
-        Ok(Gallery { path: directory.to_owned(), manifest, segments, starts, rows })
+        let prior = OnceLock::new();
+        Ok(Gallery { path: directory.to_owned(), manifest, segments, starts, rows, prior })
     }
 
     /// Its directory.
@@ -112,7 +117,7 @@ impl Gallery {
         segment.id(row)
     }
 
-    /// The embedding of a photograph, of length 1.
+    /// The embedding of a photograph, of length 1 but for the rounding to 16 bits.
     ///
     /// # Panics
     /// If there is no such row.
@@ -166,6 +171,20 @@ impl Gallery {
             segments: self.segments.len(),
             bytes: self.segments.iter().map(Segment::size_bytes).sum(),
             median_nearest_km: self.median_nearest_km(),
+        }
+    }
+
+    /// Where the photographs were taken, for references that are spread by `width_km`. Made once.
+    pub(crate) fn prior(&self, width_km: f64) -> Result<Density, InvalidDensity> {
+        let make = || prior::prior(self.segments.iter().map(Segment::keys), width_km);
+        match self.prior.get() {
+            Some((width, prior)) if *width == width_km => Ok(prior.clone()),
+            Some(_) => make(),
+            None => {
+                let prior = make()?;
+                let (width, kept) = self.prior.get_or_init(|| (width_km, prior.clone()));
+                Ok(if *width == width_km { kept.clone() } else { prior })
+            }
         }
     }
 

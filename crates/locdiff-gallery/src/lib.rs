@@ -5,7 +5,7 @@
 //! mapped into memory, so that opening reads nothing else. [`GalleryWriter`] builds and extends, and a
 //! gallery is never seen half written.
 //!
-//! A search returns candidates. It returns a density only after [`Likelihood::fit`] has measured, on
+//! A search returns candidates. It returns a density only after [`Fit`] has measured, on
 //! photographs that are not in the gallery, how near similar references are: see [`Evidence`].
 //!
 //! ```
@@ -36,9 +36,14 @@ compile_error!("galleries are mapped into memory, and their numbers are little-e
 
 mod curve;
 mod error;
+mod evidence;
+mod fit;
 mod gallery;
 mod identity;
+mod likelihood;
 mod manifest;
+mod nelder_mead;
+mod prior;
 mod quantize;
 mod restriction;
 mod search;
@@ -48,7 +53,10 @@ mod simd;
 mod writer;
 
 pub use error::GalleryError;
+pub use evidence::Evidence;
+pub use fit::Fit;
 pub use gallery::{Gallery, Info};
 pub use identity::EncoderIdentity;
+pub use likelihood::Likelihood;
 pub use search::Hit;
 pub use writer::GalleryWriter;

@@ -13,6 +13,9 @@ const LEVELS: f32 = 127.0;
 /// The largest number of a query in integers, if the sum of all products fits.
 const QUERY_LEVELS: f32 = 8191.0;
 
+/// How far the length of a row of 16-bit floats may be from 1.
+const HALF_ROUNDING: f32 = 5e-4;
+
 /// The numbers of a row, scaled to length 1; what is wrong otherwise.
 pub(crate) fn normalized(embedding: &[f32], dimension: usize) -> Result<Vec<f32>, String> {
     if embedding.len() != dimension {
@@ -102,12 +105,13 @@ impl Query {
         Query { numbers, integers, scale }
     }
 
-    /// The similarity by integers, and how far it may be off: |q·x − q̃·x̃| ≤ |q||x − x̃| + |q − q̃||x̃|, where
-    /// lengths are 1 and those of rounded rows hardly more.
+    /// The similarity by integers, and how far it may be off: |q·x − q̃·x̃| ≤ |q||x − x̃| + |q − q̃||x̃|. Lengths are 1, but
+    /// for the rounding of 16-bit floats, by which the cosine differs from the product.
     #[inline(always)]
     pub(crate) fn similarity(&self, product: i32, row: Scale) -> (f32, f32) {
         let similarity = product as f32 * (self.scale.step * row.step);
-        (similarity, row.error * 1.001 + self.scale.error * (1.001 + row.error))
+        let error = row.error * 1.001 + self.scale.error * (1.001 + row.error);
+        (similarity, error + HALF_ROUNDING)
     }
 }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use locdiff_sphere::{Area, EARTH_RADIUS_KM, LatLon, UnitVector};
 
-use crate::curve::{Cell, LEVELS};
+use crate::curve::{Cell, LEVELS, angle};
 
 /// Cells with so many rows are not divided but tested row by row.
 const FEW_ROWS: usize = 24;
@@ -163,7 +163,7 @@ impl Shape<'_> {
 impl<'a> Shape<'a> {
     fn cover(&self, cap: &Cap) -> Cover<'a> {
         if let Area::Circle(circle) = self.area {
-            let angle = cap.middle.angle_to(circle.centre().into());
+            let angle = angle(cap.middle, circle.centre().into());
             let radius = circle.radius_km() / EARTH_RADIUS_KM;
             return match () {
                 () if angle + cap.reach <= radius => Cover::Inside,

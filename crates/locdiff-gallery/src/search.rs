@@ -68,12 +68,13 @@ impl<'a> Best<'a> {
         while rows.peek().is_some() {
             block.clear();
             block.extend(rows.by_ref().take(BLOCK));
-            vectorized(Products {
+            let products = Products {
                 query: &self.query.integers,
                 bytes: segment.bytes(),
                 rows: &block,
                 products: &mut self.products[..block.len()],
-            });
+            };
+            products.compute();
             for (k, row) in block.iter().enumerate() {
                 let scale = segment.scale(*row as usize);
                 let (similarity, error) = self.query.similarity(self.products[k], scale);
@@ -110,10 +111,13 @@ impl<'a> Best<'a> {
         let mut hits: Vec<Hit> = open
             .map(|(_, segment, row)| {
                 segments[*segment].embedding(*row as usize, &mut numbers);
-                let mut similarity = 0.0;
-                let product = &mut similarity;
-                vectorized(Dot { a: &numbers, b: &self.query.numbers, product });
-                Hit { row: starts[*segment] + *row as usize, similarity }
+                let [product, square] = [&self.query.numbers, &numbers].map(|other| {
+                    let mut product = 0.0;
+                    vectorized(Dot { a: &numbers, b: other, product: &mut product });
+                    product
+                });
+                // Rounding has changed the row's length.
+                Hit { row: starts[*segment] + *row as usize, similarity: product / square.sqrt() }
             })
             .collect();
         hits.sort_unstable_by(Hit::order);

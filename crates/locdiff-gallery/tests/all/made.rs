@@ -98,7 +98,8 @@ pub(crate) fn brute_force(
         .map(|row| {
             let embedding = gallery.embedding(row);
             let products = embedding.iter().zip(query).map(|(a, b)| f64::from(*a) * f64::from(*b));
-            (products.sum::<f64>() / length, row)
+            let square = embedding.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>();
+            (products.sum::<f64>() / (length * square.sqrt()), row)
         })
         .collect();
     all.sort_by(|a, b| b.0.total_cmp(&a.0));

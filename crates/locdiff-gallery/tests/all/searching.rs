@@ -22,7 +22,7 @@ fn a_search_finds_the_best_rows() {
             assert!(hits.windows(2).all(|pair| pair[0].similarity >= pair[1].similarity));
             for hit in &hits {
                 let exact = reference.iter().find(|(_, row)| *row == hit.row).unwrap().0;
-                assert!((f64::from(hit.similarity) - exact).abs() < 1e-5);
+                assert!((f64::from(hit.similarity) - exact).abs() < 1e-6);
             }
             found += as_good(&hits, &reference);
             wanted += hits.len();
