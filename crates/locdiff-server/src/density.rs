@@ -27,13 +27,13 @@ const MOST_BYTES: u64 = 6 << 20;
 /// While JSON is read, so many bytes of memory per byte, at most.
 const READING: usize = 16;
 /// What a value of a grid or a pixel costs, in cells.
-const COST_OF_VALUE: f64 = 0.03;
+const COST_OF_VALUE: f64 = 0.015;
 /// What each degree adds to a value that is summed up along a row.
-const COST_OF_WAVE: f64 = 1e-4;
+const COST_OF_WAVE: f64 = 5e-5;
 /// What each coefficient adds to a value that is summed up by itself.
-const COST_OF_TERM: f64 = 5e-5;
+const COST_OF_TERM: f64 = 2.5e-5;
 /// A machine that was busy when its speed was measured is not slower than this.
-const SLOWEST_CELL_S: f64 = 3e-5;
+const SLOWEST_CELL_S: f64 = 1.5e-4;
 const DEFAULT_WIDTH: u64 = 1024;
 const KNOWN: [&str; 5] = ["format", "within", "width", "projection", "levels"];
 

@@ -21,7 +21,7 @@ use crate::{Area, Coefficients, Density, EARTH_RADIUS_KM, Kernel, LatLon};
 /// How much work something is: see [`Density::expected_cost`].
 ///
 /// # Units
-/// Cells; on a machine of 2025, some ten microseconds each.
+/// Cells; on a machine of 2025, some fifty microseconds each.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Cost(f64);
 
@@ -36,7 +36,7 @@ impl Cost {
         self.0
     }
 
-    /// About how long it takes on one core of this machine, whose speed is measured when this is first asked for: some 30 ms.
+    /// About how long it takes on one core of this machine, whose speed is measured when this is first asked for: some 0.3 s.
     #[cfg(not(target_family = "wasm"))]
     pub fn duration(self) -> Duration {
         Duration::from_secs_f64((self.0 * seconds_per_cell()).clamp(0.0, 1e9))
@@ -48,6 +48,10 @@ impl Cost {
         Cost(time.as_secs_f64() / seconds_per_cell())
     }
 }
+
+/// What the density costs that tells how fast a machine is, in the unit in which others were fitted.
+#[cfg(not(target_family = "wasm"))]
+const CALIBRATION: f64 = 1000.0;
 
 #[cfg(not(target_family = "wasm"))]
 fn seconds_per_cell() -> f64 {
@@ -61,15 +65,14 @@ fn seconds_per_cell() -> f64 {
         let once = || {
             let began = Instant::now();
             let density = PointMasses::new(spots.clone(), &[1.0; 40]).ok()?.spread(kernel);
-            let cost = density.expected_cost(&[]);
             let survey = density.survey();
             survey.modes();
             survey.region(0.5).outline();
             survey.region(0.9).outline();
-            Some(began.elapsed().as_secs_f64() / cost.cells())
+            Some(began.elapsed().as_secs_f64() / CALIBRATION)
         };
         // The quickest: others had to wait for something.
-        (0..3).filter_map(|_| once()).fold(f64::INFINITY, f64::min).clamp(1e-7, 1e-3)
+        (0..5).filter_map(|_| once()).fold(f64::INFINITY, f64::min).clamp(1e-7, 1e-3)
     })
 }
 
@@ -104,7 +107,7 @@ pub(crate) struct Estimate {
 }
 
 /// Whatever the density: borders of regions and circles are followed through large cells, too.
-const LEAST: f64 = 150.0;
+const LEAST: f64 = 120.0;
 /// As much more if the density is flat, since its cells are large.
 const FLAT: f64 = 80.0;
 /// What each of very many cells costs in modes, regions and outlines, which are mostly borders.
@@ -113,6 +116,10 @@ const OF_LEAF: f64 = 0.35;
 const MOST_CELLS: f64 = 1e5;
 /// Kernels reach so many widths, for cells that must be fine.
 const CELL_WIDTHS: f64 = 5.0;
+/// So many corners of a ring tell how long it is.
+const CORNERS: usize = 48;
+/// What outlines cost that follow a border with many more.
+const ROUGH: f64 = 900.0;
 /// How many cells a border takes, for one that is as long as the side of its area.
 const BORDER: f64 = 3.2;
 /// Of more points in a cell, many are summed as one.
@@ -186,7 +193,7 @@ impl Estimate {
         let flat = 1.0 / (1.0 + (top / 8.0).powi(2));
         let degree = max_degree as f64;
         Estimate {
-            leaves: (0.15 + flat) * (2.0 * base * base + refined) + FLAT * flat,
+            leaves: (0.15 + flat) * (2.0 * base * base + refined) + 3.0 * FLAT * flat,
             per_leaf: COST_OF_CELL * degree,
             per_cut_leaf: 0.0,
             spread_km2: Area::WHOLE_KM2,
@@ -256,7 +263,11 @@ impl Estimate {
         let once = POINTS_PER_CELL * (count as f64 + summed * leaves.min(SEEN_BY)) + FLAT * flat;
         // Those of the Earth that a cell sees, however small it is.
         let near = count as f64 * (4.0 * width).powi(2).min(1.0);
-        let spread_km2 = heavy.len() as f64 * (side * EARTH_RADIUS_KM).powi(2);
+        // Without a point there, the area holds a part of far ones, or of what is everywhere.
+        let spread_km2 = match heavy.len() {
+            0 => Area::WHOLE_KM2,
+            count => count as f64 * (side * EARTH_RADIUS_KM).powi(2),
+        };
         Estimate { leaves, per_leaf: 0.0, per_cut_leaf: POINTS_PER_CELL * near, once, spread_km2 }
     }
 
@@ -291,10 +302,11 @@ impl Estimate {
             let (area_km2, border_km) = (area.area_km2(), border_km(area));
             // As fine as the border's errors must be, where there is something.
             let part = (whole.spread_km2 / area_km2).min(1.0);
-            let cut = (BORDER * border_km * border_km / area_km2 * part).clamp(30.0, 20_000.0);
+            let cut = (BORDER * border_km * border_km / area_km2 * part).clamp(20.0, 20_000.0);
+            let rough = if is_rough(area) { ROUGH * part.sqrt() } else { 0.0 };
             Estimate {
                 leaves: whole.leaves + 2.0 * cut,
-                once: whole.once + FLAT + (CUT_CELL + whole.per_cut_leaf) * cut,
+                once: whole.once + rough + 0.5 * FLAT + (CUT_CELL + whole.per_cut_leaf) * cut,
                 ..whole
             }
         })
@@ -303,6 +315,12 @@ impl Estimate {
     pub(crate) fn cost(self) -> Cost {
         Cost(LEAST + self.leaves * (OF_LEAF + self.per_leaf) + self.once)
     }
+}
+
+/// Whether its border has many more corners than tell its length.
+fn is_rough(area: &Area) -> bool {
+    let Area::Polygons(polygons) = area else { return false };
+    polygons.coordinates().iter().flatten().any(|ring| ring.len() > 8 * CORNERS)
 }
 
 /// About how long the border of an area is.
@@ -319,11 +337,15 @@ fn border_km(area: &Area) -> f64 {
             degree_km * (2.0 * (north - south) + width * parallels)
         }
         Area::Polygons(polygons) => {
-            let edges = polygons.coordinates().iter().flatten().flat_map(|ring| ring.windows(2));
-            let lengths = edges.map(|ends| {
-                let ([x0, y0], [x1, y1]) = (ends[0], ends[1]);
+            // As cells see it: the bays of a coast are smaller than they are.
+            let length = |[x0, y0]: [f64; 2], [x1, y1]: [f64; 2]| {
                 let parallel = (0.5 * (y0 + y1)).to_radians().cos();
                 degree_km * ((x1 - x0) * parallel).hypot(y1 - y0)
+            };
+            let lengths = polygons.coordinates().iter().flatten().map(|ring| {
+                let corners = ring.iter().step_by((ring.len() / CORNERS).max(1));
+                let ends = corners.clone().skip(1).chain(ring.last());
+                corners.zip(ends).map(|(a, b)| length(*a, *b)).sum::<f64>()
             });
             lengths.sum()
         }

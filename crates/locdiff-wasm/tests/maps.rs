@@ -130,12 +130,27 @@ fn a_first_look_is_near_what_follows() {
     let vague = maps.open(&clusters(20_000)).expect("opens");
     let peaks = maps.open(&exponential_json(&two_peaks())).expect("opens");
     let box_of = |south, west, north, east| json!({ "kind": "box", "south": south, "west": west, "north": north, "east": east });
+    // A coast with many bays, and islands before it.
+    let coast = |longitude: f64, latitude: f64, size: f64| {
+        let bays = |turn: f64| 1.0 + 0.1 * (41.0 * turn).sin() + 0.07 * (173.0 * turn).cos();
+        let turn = |k: u32| std::f64::consts::TAU * f64::from(k) / 2000.0;
+        let point = |k: u32| {
+            let (sin, cos) = turn(k).sin_cos();
+            [longitude + size * bays(turn(k)) * cos, latitude + 0.5 * size * bays(turn(k)) * sin]
+        };
+        vec![(0..2000).map(point).collect::<Vec<_>>()]
+    };
+    let mut land = vec![coast(0.0, 10.0, 90.0)];
+    land.extend((0..60).map(|k| coast(-170.0 + 5.0 * f64::from(k), 70.0, 1.5)));
+    let land = json!({ "kind": "polygons", "coordinates": land });
     let mut coarse_ones = 0;
     for (whole, area) in [
         (vague, box_of(40, -10, 52, 12)),
         (vague, box_of(-30, -80, 10, -35)),
         (vague, box_of(-60, -170, 75, 170)),
         (peaks, box_of(-60, 100, 60, -150)),
+        (vague, land.clone()),
+        (peaks, land),
     ] {
         let area = area.to_string();
         let look = maps.restrict_coarsely(whole, &area).expect("a first look");
