@@ -6,7 +6,7 @@
 
 use half::f16;
 
-use crate::simd::BYTES_MULTIPLE;
+use crate::simd::{BYTES_MULTIPLE, Kernel, vectorized};
 
 /// The largest byte.
 const LEVELS: f32 = 127.0;
@@ -61,16 +61,48 @@ pub(crate) struct Scale {
 
 /// Rounds a row to bytes.
 pub(crate) fn bytes(row: &[f32], bytes: &mut [i8]) -> Scale {
-    let largest = row.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
-    let step = (largest / LEVELS).max(f32::MIN_POSITIVE);
     bytes.fill(0);
-    let mut squares = 0.0_f64;
-    for (byte, x) in bytes.iter_mut().zip(row) {
-        *byte = (x / step).round().clamp(-LEVELS, LEVELS) as i8;
-        squares += (f64::from(*x) - f64::from(*byte) * f64::from(step)).powi(2);
+    let mut scale = Scale { step: 0.0, error: 0.0 };
+    vectorized(Rounding { row, bytes, scale: &mut scale });
+    scale
+}
+
+struct Rounding<'a> {
+    row: &'a [f32],
+    bytes: &'a mut [i8],
+    scale: &'a mut Scale,
+}
+
+impl Kernel for Rounding<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let (row, rest) = self.row.as_chunks::<16>();
+        let mut largest = [0.0_f32; 16];
+        for row in row {
+            for k in 0..16 {
+                largest[k] = largest[k].max(row[k].abs());
+            }
+        }
+        let largest = largest.iter().chain(rest).fold(0.0_f32, |largest, x| largest.max(x.abs()));
+        let step = (largest / LEVELS).max(f32::MIN_POSITIVE);
+        let (bytes, rest_bytes) = self.bytes[..self.row.len()].as_chunks_mut::<16>();
+        let mut squares = [0.0_f32; 16];
+        for (bytes, row) in bytes.iter_mut().zip(row) {
+            for k in 0..16 {
+                let level = (row[k] / step).round_ties_even().clamp(-LEVELS, LEVELS);
+                bytes[k] = level as i8;
+                squares[k] += (row[k] - level * step) * (row[k] - level * step);
+            }
+        }
+        for (byte, x) in rest_bytes.iter_mut().zip(rest) {
+            let level = (x / step).round_ties_even().clamp(-LEVELS, LEVELS);
+            *byte = level as i8;
+            squares[0] += (x - level * step) * (x - level * step);
+        }
+        // Rounded up, far more than these sums are rounded, so that it stays a bound.
+        let error = squares.iter().sum::<f32>().sqrt() * 1.001 + 1e-6;
+        *self.scale = Scale { step, error };
     }
-    // Rounded up, so that it stays a bound.
-    Scale { step, error: (squares.sqrt() * (1.0 + 1e-6)) as f32 + 1e-9 }
 }
 
 /// Numbers as 32-bit floats.

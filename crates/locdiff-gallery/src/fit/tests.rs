@@ -91,14 +91,14 @@ fn a_fit_finds_the_likelihood_that_drew_the_data() {
     let directory = tempfile::tempdir().unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let (gallery, rows) = gallery(directory.path(), &mut rng);
-    let fit = simulated(&gallery, &rows, &mut rng, 3000);
+    let fit = simulated(&gallery, &rows, &mut rng, 1500);
     let cases = fit.cases.clone();
     let fitted = fit.finish("simulated").unwrap();
     let truth = truth();
-    assert!((fitted.width_km / truth.width_km - 1.0).abs() < 0.05, "{fitted:?}");
-    assert!((fitted.sharpness / truth.sharpness - 1.0).abs() < 0.1, "{fitted:?}");
+    assert!((fitted.width_km / truth.width_km - 1.0).abs() < 0.08, "{fitted:?}");
+    assert!((fitted.sharpness / truth.sharpness - 1.0).abs() < 0.15, "{fitted:?}");
     for similarity in [0.5, 0.7, 0.9] {
-        assert!((fitted.share(similarity) - truth.share(similarity)).abs() < 0.05, "{fitted:?}");
+        assert!((fitted.share(similarity) - truth.share(similarity)).abs() < 0.07, "{fitted:?}");
     }
     // Nothing is better than what was fitted, neither the truth nor what is near.
     let nll = mean_nll(&fitted, &cases);

@@ -10,12 +10,12 @@ fn at(latitude: f64, longitude: f64) -> LatLon {
 
 #[test]
 fn a_search_finds_the_best_rows() {
-    for (rows, dimension) in [(60_000, 128), (20_000, 512), (1500, 70), (3, 5)] {
+    for (rows, dimension) in [(20_000, 128), (6000, 512), (1500, 70), (3, 5)] {
         let directory = tempfile::tempdir().unwrap();
         let rows = clustered(1, rows, dimension);
         let gallery = build(&directory.path().join("gallery"), &rows);
         let (mut found, mut wanted) = (0, 0);
-        for query in queries(&rows, 50) {
+        for query in queries(&rows, 25) {
             let hits = gallery.search(&query, 10).unwrap();
             let reference = brute_force(&gallery, &query, None);
             assert_eq!(hits.len(), 10.min(rows.len()));
@@ -89,6 +89,21 @@ fn a_restricted_search_is_exact() {
             }
         }
     }
+}
+
+#[test]
+fn threads_share_a_gallery() {
+    let directory = tempfile::tempdir().unwrap();
+    let rows = clustered(6, 500, 16);
+    let gallery = build(&directory.path().join("gallery"), &rows);
+    let alone = gallery.search(&rows[0].0, 5).unwrap();
+    std::thread::scope(|scope| {
+        let search = || gallery.search(&rows[0].0, 5).unwrap();
+        let threads = [scope.spawn(search), scope.spawn(search)];
+        for thread in threads {
+            assert_eq!(thread.join().unwrap(), alone);
+        }
+    });
 }
 
 #[test]
