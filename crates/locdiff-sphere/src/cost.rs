@@ -51,7 +51,7 @@ impl Cost {
 
 /// What the density costs that tells how fast a machine is, in the unit in which others were fitted.
 #[cfg(not(target_family = "wasm"))]
-const CALIBRATION: f64 = 1000.0;
+const CALIBRATION: f64 = 1080.0;
 
 #[cfg(not(target_family = "wasm"))]
 fn seconds_per_cell() -> f64 {

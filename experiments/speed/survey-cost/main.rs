@@ -117,7 +117,7 @@ fn typical(rounds: usize) -> f64 {
                 (rng.random_range(0.02..1.0), uniform_place(&mut rng), rng.random_range(5.0..60.0))
             })
             .collect();
-        by_places.push(time_ms(8.0, || {
+        by_places.push(time_ms(60.0, || {
             let mut parts: Vec<(f64, Density)> = found
                 .iter()
                 .map(|(weight, place, km)| {
@@ -135,7 +135,7 @@ fn typical(rounds: usize) -> f64 {
             let noise: f64 = StandardNormal.sample(&mut rng);
             *e = strength * *e + 0.1 * noise / (k.isqrt() + 1) as f64;
         }
-        by_network.push(time_ms(8.0, || drop(answer(&integrator.exponential(&e)))));
+        by_network.push(time_ms(60.0, || drop(answer(&integrator.exponential(&e)))));
     }
     let (places, network) = (quantile(&by_places, 0.5), quantile(&by_network, 0.5));
     eprintln!(

@@ -7,8 +7,9 @@ use crate::{EARTH_RADIUS_KM, LatLon, UnitVector};
 
 /// Circles hold what was asked for to this part of it, or of the rest.
 const TOLERANCE: f64 = 0.005;
-/// So many cells are small enough for a first guess; of fewer, all points are.
+/// So many cells are small enough for a first guess; of fewer, so many points are.
 const MANY_CELLS: usize = 2000;
+const ENOUGH_POINTS: usize = 4000;
 const HALF_CIRCUMFERENCE_KM: f64 = std::f64::consts::PI * EARTH_RADIUS_KM;
 
 impl Survey<'_> {
@@ -30,7 +31,10 @@ impl Survey<'_> {
             let mass = |disc: &Disc| self.mesh.leaves[disc.leaf].mass;
             nodes.discs.iter().map(|disc| (chord(disc.middle), mass(disc))).collect()
         } else {
-            nodes.points.iter().map(|node| (chord(node.direction), node.mass)).collect()
+            // Every so manieth is enough; an odd number, so that they are not all of the same row of their cells.
+            let stride = (nodes.points.len() / ENOUGH_POINTS) | 1;
+            let points = nodes.points.iter().step_by(stride);
+            points.map(|node| (chord(node.direction), node.mass)).collect()
         };
         let total: f64 = rings.iter().map(|(_, mass)| mass).sum();
         // Right to the distance between the cells, or their points: fine where the probability is, but a flat density has large cells.
