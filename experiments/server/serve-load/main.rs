@@ -30,7 +30,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const OVERLOAD: f64 = 4.0;
 /// Of honest images beside hostile densities, of what can be answered.
-const HONEST: f64 = 0.25;
+const HONEST: f64 = 0.5;
 
 fn main() -> Result<()> {
     keep_freed_memory();
@@ -63,7 +63,7 @@ fn main() -> Result<()> {
     }
     let (engine_per_s, http_per_s, client_share) =
         (mean(&by_loop), mean(&by_http), mean(&cpu_share));
-    let alone = phases::alone(&server, &requests, if quick { 60 } else { 300 })?;
+    let alone = phases::alone(&server, &requests, if quick { 5 } else { 40 })?;
     eprintln!(
         "engine {engine_per_s:.1}/s, HTTP {http_per_s:.1}/s, alone p99 {:.1} ms",
         alone.p99_ms
