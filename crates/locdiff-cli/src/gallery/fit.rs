@@ -12,6 +12,9 @@ use super::rows::{Images, Rows};
 use super::{encoder, note};
 use crate::interruption;
 
+/// No camera's GPS is so good: a fit of this width comes from places that were copied.
+const SAME_PLACE_KM: f64 = 0.012;
+
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// The gallery
@@ -62,6 +65,12 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
              more references",
         );
     }
+    if fitted.width_km < SAME_PLACE_KM {
+        note(
+            "warning: some held-out photographs have exactly the place of a reference, and the fit promises meters. Hold out \
+             whole trips, or places that are not in the gallery",
+        );
+    }
     Ok(())
 }
 
@@ -108,6 +117,6 @@ fn print(fitted: &Likelihood, arguments: &Arguments) -> anyhow::Result<()> {
         fitted.nll_nats,
         uniform_nll()
     )?;
-    writeln!(out, "The gallery {path} can now give densities.")?;
+    writeln!(out, "The gallery in {path} can now give densities.")?;
     Ok(())
 }

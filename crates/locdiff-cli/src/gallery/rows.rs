@@ -231,9 +231,9 @@ fn is_embeddings(data: &Path) -> bool {
     }
     let Ok(entries) = fs::read_dir(data) else { return false };
     let paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    let is_manifest = |path: &PathBuf| path.file_name().is_some_and(|name| name == "manifest.csv");
-    paths.iter().any(|path| ending(path, "parquet"))
-        && !paths.iter().any(|path| ending(path, "tar") || is_manifest(path))
+    let named = |name: &str| paths.iter().any(|path| path.file_name().is_some_and(|n| n == name));
+    let ends = |found: &str| paths.iter().any(|path| ending(path, found));
+    named("embed.json") || ends("parquet") && !ends("tar") && !named("manifest.csv")
 }
 
 /// A folder with a manifest stands for its manifest, as in `locdiff evaluate`.
