@@ -16,6 +16,8 @@ mod encoders;
 #[cfg(feature = "models")]
 mod evaluate;
 #[cfg(feature = "models")]
+mod gallery;
+#[cfg(feature = "models")]
 mod interruption;
 #[cfg(feature = "models")]
 mod memory;
@@ -61,6 +63,10 @@ enum Command {
     /// Score a model's answers, ours or anybody's.
     #[cfg(feature = "models")]
     Evaluate(Box<evaluate::Arguments>),
+    /// Photographs with known places, searched by similarity.
+    #[cfg(feature = "models")]
+    #[command(subcommand)]
+    Gallery(gallery::Command),
     /// Models on this machine.
     #[cfg(feature = "models")]
     #[command(subcommand)]
@@ -92,6 +98,8 @@ fn main() -> ExitCode {
         Command::Embed(arguments) => embed::run(arguments).map(done),
         #[cfg(feature = "models")]
         Command::Evaluate(arguments) => evaluate::run(*arguments),
+        #[cfg(feature = "models")]
+        Command::Gallery(command) => gallery::run(command),
         #[cfg(feature = "models")]
         Command::Model(command) => model::run(command),
         #[cfg(feature = "models")]

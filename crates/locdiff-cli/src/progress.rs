@@ -1,5 +1,7 @@
 //! A progress bar on stderr for anything that takes longer than two seconds.
 
+#[cfg(feature = "models")]
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -33,6 +35,19 @@ impl Progress {
         }
         if let Some(bar) = &self.bar {
             bar.set_position(self.done);
+        }
+    }
+
+    /// A line above the bar if there is one to be seen, else plainly on stderr.
+    #[cfg(feature = "models")]
+    pub(crate) fn line(&self, text: &str) {
+        let write = || {
+            // Nobody may be listening there.
+            let _ = writeln!(std::io::stderr(), "{text}");
+        };
+        match &self.bar {
+            Some(bar) => bar.suspend(write),
+            None => write(),
         }
     }
 

@@ -13,7 +13,6 @@ use locdiff_sphere::{Anchors, Kernel, LatLon, PointMasses};
 use super::embedded_places::EmbeddedPlaces;
 use super::image_head::ImageHead;
 use super::parts::GeoClip;
-use crate::checksum::Checksum;
 use crate::encoders::{Embedder, ImageEncoder};
 use crate::locate::{
     Inference, InvalidInference, Located, LocationModel, ModelIdentity, NotItsKind,
@@ -51,31 +50,7 @@ impl GeoClipLocator {
         options: &OpenOptions,
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<GeoClipLocator, CannotOpen> {
-        let home = options.home()?;
-        if let Some(MissingPart { part, looked_in, remedy }) =
-            GeoClipLocator::missing_with(directory, &home, &options.encoder)
-        {
-            let missing = format!("{part} is not in {}", looked_in.display());
-            return Err(CannotOpen::Missing { model: "geoclip".to_owned(), missing, remedy });
-        }
-        let device = &options.device()?;
-        let geoclip = GeoClip::open(directory, device)?;
-        let backbone = match &options.encoder {
-            EncoderSource::Path(path) => path.clone(),
-            _ => home.encoder(BACKBONE).unwrap_or_else(|| home.model(BACKBONE)),
-        };
-        let encoder = ImageEncoder::open(&backbone, device)?;
-        let (found, expected) = (encoder.width(), geoclip.image_head.feature_width());
-        if found != expected {
-            return Err(CannotOpen::Missing {
-                model: "geoclip".to_owned(),
-                missing: format!(
-                    "the image encoder in {} gives {found} features, GeoCLIP's head takes {expected}",
-                    backbone.display()
-                ),
-                remedy: format!("Get CLIP ViT-L/14 with `locdiff model fetch {BACKBONE}`"),
-            });
-        }
+        let (geoclip, encoder) = open_parts(directory, options)?;
         let (places, kernel, prior) = if even {
             let kernel = Kernel::new(EVEN_KERNEL_KM).expect("a width");
             (
@@ -91,7 +66,7 @@ impl GeoClipLocator {
             )
         };
         let digest = digest_of(&geoclip, &places);
-        let cache = home.cache().join(format!("geoclip-places-{digest}.bin"));
+        let cache = options.home()?.cache().join(format!("geoclip-places-{digest}.bin"));
         let embedded = match EmbeddedPlaces::read(&cache, &digest, places.len()) {
             Some(embedded) => embedded,
             None => {
@@ -224,13 +199,42 @@ impl LocationModel for GeoClipLocator {
     }
 }
 
+/// The trained parts, and the image encoder that they stand on.
+pub(super) fn open_parts(
+    directory: &Path,
+    options: &OpenOptions,
+) -> Result<(GeoClip, ImageEncoder), CannotOpen> {
+    let home = options.home()?;
+    if let Some(MissingPart { part, looked_in, remedy }) =
+        GeoClipLocator::missing_with(directory, &home, &options.encoder)
+    {
+        let missing = format!("{part} is not in {}", looked_in.display());
+        return Err(CannotOpen::Missing { model: "geoclip".to_owned(), missing, remedy });
+    }
+    let device = &options.device()?;
+    let geoclip = GeoClip::open(directory, device)?;
+    let backbone = match &options.encoder {
+        EncoderSource::Path(path) => path.clone(),
+        _ => home.encoder(BACKBONE).unwrap_or_else(|| home.model(BACKBONE)),
+    };
+    let encoder = ImageEncoder::open(&backbone, device)?;
+    let (found, expected) = (encoder.width(), geoclip.image_head.feature_width());
+    if found != expected {
+        return Err(CannotOpen::Missing {
+            model: "geoclip".to_owned(),
+            missing: format!(
+                "the image encoder in {} gives {found} features, GeoCLIP's head takes {expected}",
+                backbone.display()
+            ),
+            remedy: format!("Get CLIP ViT-L/14 with `locdiff model fetch {BACKBONE}`"),
+        });
+    }
+    Ok((geoclip, encoder))
+}
+
 /// Changes with the weights and the places.
 fn digest_of(geoclip: &GeoClip, places: &[LatLon]) -> String {
-    let mut digest = Checksum::default();
-    for (name, tensor) in geoclip.to_tensors().iter() {
-        digest.update(name);
-        digest.update(bytemuck::cast_slice::<f32, u8>(&tensor.values));
-    }
+    let mut digest = geoclip.checksum();
     for place in places {
         digest.update(place.latitude().to_le_bytes());
         digest.update(place.longitude().to_le_bytes());

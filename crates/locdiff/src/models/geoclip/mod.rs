@@ -15,6 +15,7 @@
 
 mod directory;
 mod embedded_places;
+mod embedder;
 mod error;
 mod image_head;
 mod location_encoder;
@@ -27,6 +28,7 @@ mod wheel;
 
 pub use directory::Existing;
 pub use embedded_places::EmbeddedPlaces;
+pub use embedder::GeoClipEmbedder;
 pub use error::GeoClipError;
 pub use image_head::ImageHead;
 pub use location_encoder::LocationEncoder;

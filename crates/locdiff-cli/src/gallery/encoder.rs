@@ -1,0 +1,112 @@
+//! Which encoder a gallery is of, and where it is on this machine.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use burn::tensor::Device;
+use locdiff::encoders::{Embedder, EncoderRecord};
+use locdiff::models::geoclip::{GeoClip, GeoClipEmbedder};
+use locdiff::photo::Preprocessing;
+use locdiff::{ModelHome, OpenOptions};
+use locdiff_gallery::{EncoderIdentity, Gallery, GalleryError};
+
+use crate::encoders;
+
+/// What is done to photographs before GeoCLIP. A gallery of places is built without CLIP, so that nothing finer can be stored.
+const GEOCLIP_PREPROCESSING: &str = "that of CLIP ViT-L/14";
+
+/// What a gallery stores about an encoder of images.
+pub(super) fn identity_of(record: &EncoderRecord, dimension: usize) -> EncoderIdentity {
+    let name = record.name.as_ref().unwrap_or(&record.identity).clone();
+    let preprocessing = match (&record.preprocessing, name.as_str()) {
+        (_, GeoClipEmbedder::NAME) => GEOCLIP_PREPROCESSING.to_owned(),
+        (Some(preprocessing), _) => preprocessing_text(preprocessing),
+        (None, _) => "unknown".to_owned(),
+    };
+    let digest = match &record.sha256 {
+        Some(sha256) => format!("sha256:{sha256}"),
+        // Embeddings of other programs: a line of text is all that there is.
+        None => record.identity.clone(),
+    };
+    EncoderIdentity { name, digest, preprocessing, dimension }
+}
+
+/// What a gallery of GeoCLIP's encodings of places stores.
+pub(super) fn identity_of_geoclip(geoclip: &GeoClip) -> EncoderIdentity {
+    EncoderIdentity {
+        name: GeoClipEmbedder::NAME.to_owned(),
+        digest: format!("sha256:{}", geoclip.weights_sha256()),
+        preprocessing: GEOCLIP_PREPROCESSING.to_owned(),
+        dimension: geoclip.location_encoder.width(),
+    }
+}
+
+fn preprocessing_text(preprocessing: &Preprocessing) -> String {
+    let Preprocessing { shortest_side, crop, mean, std, .. } = preprocessing;
+    format!("resize {shortest_side}, crop {crop}, mean {mean:?}, deviation {std:?}")
+}
+
+/// An image encoder by name or path; `geoclip` is GeoCLIP's image side.
+pub(super) fn open(name: &str, device: &str) -> anyhow::Result<Arc<dyn Embedder>> {
+    if name == GeoClipEmbedder::NAME {
+        let options = OpenOptions { device: device.to_owned(), ..OpenOptions::default() };
+        let directory = ModelHome::from_env()?.model(name);
+        return Ok(Arc::new(GeoClipEmbedder::open(&directory, &options)?));
+    }
+    encoders::open(name, device)
+}
+
+/// The encoder of a gallery: the one that was named, or the one whose name the gallery stores.
+pub(super) fn of_gallery(
+    gallery: &Gallery,
+    given: Option<&str>,
+    device: &str,
+) -> anyhow::Result<Arc<dyn Embedder>> {
+    let stored = gallery.encoder();
+    let encoder = match given {
+        Some(name) => open(name, device)?,
+        None => open(&stored.name, device).with_context(|| {
+            let path = gallery.path().display();
+            format!("the encoder of the gallery {path} (--encoder gives its directory)")
+        })?,
+    };
+    check(gallery, &identity_of(encoder.record(), encoder.width()))?;
+    Ok(encoder)
+}
+
+/// Rejects another encoder than the gallery's, and says what to do.
+pub(super) fn check(gallery: &Gallery, found: &EncoderIdentity) -> anyhow::Result<()> {
+    gallery.check_encoder(found).map_err(|error| match &error {
+        GalleryError::OtherEncoder { expected, .. } => anyhow::anyhow!(
+            "{error}. Embed with `--encoder {}`, or build a gallery of its own for the other encoder",
+            expected.name
+        ),
+        _ => error.into(),
+    })
+}
+
+/// GeoCLIP's location encoder, for a list of coordinates. CLIP itself isn't needed.
+pub(super) fn open_geoclip(device: &Device) -> anyhow::Result<GeoClip> {
+    let directory = ModelHome::from_env()?.model(GeoClipEmbedder::NAME);
+    anyhow::ensure!(
+        directory.join("config.json").is_file(),
+        "GeoCLIP is not in {}: get it with `pip download geoclip==1.3.0 --no-deps` and `locdiff model import geoclip \
+         geoclip-1.3.0-py3-none-any.whl`, or, together with its image encoder, `locdiff model fetch geoclip`",
+        directory.display()
+    );
+    Ok(GeoClip::open(&directory, device)?)
+}
+
+/// Opens a gallery, and says what to do if there is none.
+pub(super) fn open_gallery(directory: &Path) -> anyhow::Result<Gallery> {
+    Gallery::open(directory).map_err(|error| match &error {
+        GalleryError::File { error: cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => {
+            anyhow::anyhow!(
+                "there is no gallery in {0}: make one with `locdiff gallery build --data PATH --out {0}`",
+                directory.display()
+            )
+        }
+        _ => error.into(),
+    })
+}
