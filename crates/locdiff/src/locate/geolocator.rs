@@ -61,6 +61,16 @@ impl Geolocator {
         Geolocator { within: areas.to_vec(), ..self.clone() }
     }
 
+    /// The same model for a model that is made of it, asked in a way that [`LocationModel::check`] accepted.
+    pub(crate) fn asked(&self, inference: &Inference) -> Geolocator {
+        Geolocator { inference: *inference, ..self.clone() }
+    }
+
+    /// The model itself.
+    pub(crate) fn model(&self) -> &dyn LocationModel {
+        &*self.model
+    }
+
     /// Which model this is.
     pub fn identity(&self) -> &ModelIdentity {
         self.model.identity()

@@ -11,10 +11,11 @@ mod geolocator;
 mod in_turn;
 mod inference;
 mod model;
+mod reference;
 
 pub use answer::{
     Answer, AnswerOptions, CandidateFacts, ExifPlace, FootprintFacts, ImageFacts, ModelFacts,
-    PlaceFacts, PointFacts, RowFacts,
+    PlaceFacts, PointFacts, ReferenceFacts, RowFacts,
 };
 pub use estimate::{Candidate, Estimate, Summary};
 pub use features::features;
@@ -23,3 +24,4 @@ pub use geolocator::Geolocator;
 pub use in_turn::{ChosenBecause, LocateResult, NoAnswer, locate_because, locate_in_turn};
 pub use inference::{Decode, Inference, InferenceOptions, InvalidInference, Sampler};
 pub use model::{Frame, Located, LocationModel, ModelIdentity, NotItsKind};
+pub use reference::Reference;

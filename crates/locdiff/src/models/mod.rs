@@ -5,8 +5,11 @@ mod diffusion_model;
 mod directory;
 pub mod earth_view;
 mod encoder_search;
+mod gallery_model;
 pub mod geoclip;
 mod home;
+mod hybrid;
+mod hybrid_files;
 mod opening;
 mod registry;
 mod sample_kernel;
@@ -16,7 +19,10 @@ pub use diffusion_files::{CONDITION_FILE, DiffusionAbout, TrainingFacts};
 pub use diffusion_model::DiffusionModel;
 pub use directory::{CheckedFile, InvalidModel, ModelDirectory, ModelKind};
 pub use encoder_search::open_encoder;
+pub use gallery_model::GalleryModel;
 pub use home::{ModelHome, NoHome};
+pub use hybrid::HybridModel;
+pub use hybrid_files::{HybridConfig, HybridRule};
 pub use opening::{CannotOpen, EncoderSource, MissingPart, OpenOptions};
 pub use registry::{
     BUILT_IN, FOR_THE_GROUND, installed_models, model_directories, model_directory,

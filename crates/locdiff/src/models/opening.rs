@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use burn::tensor::Device;
+use locdiff_gallery::GalleryError;
 
 use super::directory::InvalidModel;
 use super::geoclip::GeoClipError;
@@ -86,6 +87,25 @@ pub enum CannotOpen {
         /// Both encoders.
         error: DifferentEncoder,
     },
+    /// The gallery of a hybrid is of another encoder than its model.
+    #[error(
+        "model `{model}` takes embeddings of {expected}, the gallery {} contains those of {found}: build the gallery with \
+         the encoder of the model",
+        gallery.display()
+    )]
+    OtherGallery {
+        /// The density model's name.
+        model: String,
+        /// The density model's encoder.
+        expected: String,
+        /// The gallery's directory.
+        gallery: PathBuf,
+        /// The gallery's encoder.
+        found: String,
+    },
+    /// The gallery is damaged, not fitted, or of another encoder.
+    #[error(transparent)]
+    Gallery(#[from] GalleryError),
     /// Nobody knows which encoder made the embeddings that it was trained on.
     #[error(
         "model `{model}` was trained on embeddings of an encoder that is known only as `{encoder}`: it can be \

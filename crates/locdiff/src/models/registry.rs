@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use super::diffusion_model::DiffusionModel;
 use super::directory::{InvalidModel, ModelDirectory, ModelKind};
 use super::earth_view::{self, EarthLocator};
+use super::gallery_model::GalleryModel;
 use super::geoclip::GeoClipLocator;
 use super::home::ModelHome;
+use super::hybrid::HybridModel;
 use super::opening::{CannotOpen, OpenOptions};
 use crate::locate::Geolocator;
 
@@ -55,6 +57,10 @@ impl Geolocator {
             ModelKind::Geoclip => {
                 let model = GeoClipLocator::open(&path, false, options, progress)?;
                 Geolocator::from_model(model)
+            }
+            ModelKind::Gallery => Geolocator::from_model(GalleryModel::open(&directory, options)?),
+            ModelKind::Hybrid => {
+                Geolocator::from_model(HybridModel::open(&directory, options, progress)?)
             }
         }?)
     }
