@@ -314,8 +314,7 @@ impl<'a> Methods<'a> {
 
         let (share, nll) = best_share(&logs(&self.hybrid(&self.product, fitted, false)));
         eprintln!("{name}: product mixed with {share}, {nll:.3} nats");
-        let product =
-            found(uniform(self.hybrid(&self.product, test, remove), share), &test.places);
+        let product = found(uniform(self.hybrid(&self.product, test, remove), share), &test.places);
         let found = vec![density.clone(), retrieval, paper, product];
         Setting { name, references: self.gallery.len(), found }
     }
@@ -394,8 +393,7 @@ fn main() -> Result<()> {
     let (power, share) = fit_power(&raw(&fitted)?, &fitted.places);
     eprintln!("density: power {power}, mixed with {share}");
     let densities = raw(&test)?;
-    let densities =
-        densities.par_iter().map(|density| calibrated(density, power, share)).collect();
+    let densities = densities.par_iter().map(|density| calibrated(density, power, share)).collect();
     let density = found(densities, &test.places);
     let calibrated_model = || {
         let model = Calibrated { model: bare.clone(), power, share };
@@ -416,14 +414,22 @@ fn main() -> Result<()> {
 
 /// The table, and the last line.
 fn report(settings: &[Setting], rows: usize) -> Result<()> {
-    println!("| gallery | references | method | ≤ 200 km, % | ≤ 750 km, % | NLL, nats | truth in 90 % region, % |");
+    println!(
+        "| gallery | references | method | ≤ 200 km, % | ≤ 750 km, % | NLL, nats | truth in 90 % region, % |"
+    );
     println!("|---|---|---|---|---|---|---|");
     let within = |found: &Found, km: f64| -> Vec<f64> {
         found.distances_km.iter().map(|d| f64::from(u8::from(*d <= km))).collect()
     };
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let coverage = |found: &Found| {
-        mean(&found.levels.iter().map(|level| f64::from(u8::from(*level <= 0.9))).collect::<Vec<_>>())
+        mean(
+            &found
+                .levels
+                .iter()
+                .map(|level| f64::from(u8::from(*level <= 0.9)))
+                .collect::<Vec<_>>(),
+        )
     };
     let mut rng = ChaCha8Rng::seed_from_u64(2);
     let resampling = Resampling { resamples: 200, permutations: 1999, ..Resampling::default() };

@@ -188,8 +188,7 @@ pub(super) fn verify(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
                 file.problem.as_deref().map_or("ok".to_owned(), |p| format!("DAMAGED: {p}"));
             writeln!(out, "{}: {state}", directory.path().join(&file.name).display())?;
         }
-        let has_checksums =
-            !matches!(directory.kind(), ModelKind::Gallery | ModelKind::Hybrid);
+        let has_checksums = !matches!(directory.kind(), ModelKind::Gallery | ModelKind::Hybrid);
         if files.is_empty() && has_checksums {
             writeln!(
                 out,

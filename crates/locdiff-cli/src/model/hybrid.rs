@@ -4,8 +4,8 @@ use std::io::{Write, stderr, stdout};
 use std::path::PathBuf;
 
 use clap::Args;
-use locdiff::models::{EncoderSource, HybridModel, HybridRule};
-use locdiff::{LocationModel, OpenOptions};
+use locdiff::OpenOptions;
+use locdiff::models::{EncoderSource, HybridRule, create_hybrid};
 use serde_json::json;
 
 #[derive(Args)]
@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let Arguments { model, gallery, rule, out, json } = arguments;
     // To be made, a hybrid needs not be asked.
     let options = OpenOptions { encoder: EncoderSource::NotNeeded, ..OpenOptions::default() };
-    let made = HybridModel::create(out, model, gallery, *rule, &options)?;
+    let made = create_hybrid(out, model, gallery, *rule, &options)?;
     let identity = made.identity();
     writeln!(stderr(), "{}: {}", out.display(), identity.description)?;
     if *json {

@@ -15,8 +15,7 @@ use crate::schema::{assert_fits, fits};
 fn rows(data: &Path) -> (Vec<(Vec<f32>, LatLon, String)>, locdiff_gallery::EncoderIdentity) {
     let data = Dataset::open(data.to_str().unwrap(), OnBadShard::Fail).unwrap();
     let width = data.layout().width;
-    let options =
-        StreamOptions { epochs: Some(1), ids: Ids::Include, ..StreamOptions::default() };
+    let options = StreamOptions { epochs: Some(1), ids: Ids::Include, ..StreamOptions::default() };
     let mut rows = Vec::new();
     for batch in data.stream(options).unwrap() {
         let batch = batch.unwrap();
@@ -85,8 +84,7 @@ fn a_model_and_a_gallery_answer_together_and_name_references() {
 
     // Server, GeoJSON and evaluation open it as any model.
     let path = workshop.at("both");
-    let server =
-        Running::start_in(&workshop.at("home"), &["--model", path.to_str().unwrap()]);
+    let server = Running::start_in(&workshop.at("home"), &["--model", path.to_str().unwrap()]);
     let picture = std::fs::read(workshop.at("pictures/05.png")).unwrap();
     let served = server.post("/v1/locate", &picture).json();
     fits("LocateAnswer", &served);

@@ -93,7 +93,10 @@ fn answers_with_a_footprint_and_references_fit() {
         assert_fits(&record);
         fits("Footprint", &record["footprint"]);
         let reference = &record["candidates"][0]["references"][0];
-        assert_eq!((&reference["similarity"], &reference["distance_km"]), (&json!(0.875), &json!(30.0)));
+        assert_eq!(
+            (&reference["similarity"], &reference["distance_km"]),
+            (&json!(0.875), &json!(30.0))
+        );
         let features = answer.features(&estimate, &[0.5]);
         assert_eq!(features[3]["properties"]["kind"], "footprint");
         for feature in &features {

@@ -121,7 +121,8 @@ pub(super) fn find_gallery_encoder(
         EncoderSource::Installed if own.is_dir() => open_path(&own, &options.device()?)?,
         EncoderSource::Installed => {
             let record = EncoderRecord::of_gallery(wanted);
-            let command = record.command().map(|command| format!("Get it with `{command}`, or give"));
+            let command =
+                record.command().map(|command| format!("Get it with `{command}`, or give"));
             let missing = || CannotOpen::Missing {
                 model,
                 missing: format!("its image encoder, {wanted}, is not on this machine"),

@@ -5,9 +5,8 @@
 //!
 //! Rule `paper` (LocDiff-H, appendix "A LocDiff-H Hybrid Approach"): samples of the model, the references within 200 km of
 //! any of them, and of those the most similar is the answer. A kernel makes a density of that one place. What the model
-//! excludes stays excluded.
-
-use std::path::Path;
+//! excludes stays excluded. The paper's gallery is GeoCLIP's: places instead of photographs, as its location encoder embeds
+//! them. A model on embeddings of CLIP ViT-L/14, on which GeoCLIP stands, searches such a gallery through GeoCLIP's head.
 
 use locdiff_gallery::{EncoderIdentity, Gallery, GalleryError, Hit, Likelihood};
 use locdiff_sphere::{Area, Density, Kernel, LatLon, PointMasses};
@@ -15,11 +14,10 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use super::directory::{InvalidModel, ModelDirectory, ModelKind};
 use super::gallery_model::{gallery_version, mean_direction, reference};
+use super::geoclip::{GeoClip, ImageHead};
 use super::hybrid_files::{HybridConfig, HybridRule};
 use super::opening::{CannotOpen, OpenOptions};
-use super::registry::model_directory;
 use crate::checksum::Checksum;
 use crate::encoders::EncoderRecord;
 use crate::geography::Constraint;
@@ -29,6 +27,9 @@ use crate::locate::{
 };
 use crate::photo::Photo;
 
+/// The name of GeoCLIP, and of the encoder that it stands on.
+const GEOCLIP: &str = "geoclip";
+const BACKBONE: &str = "clip-vit-l-14";
 /// So many hits are looked at if some do not count: enough that others are left.
 const SEARCHED_BEFORE_REMOVAL: usize = 4096;
 
@@ -40,24 +41,46 @@ pub struct HybridModel {
     /// None if the gallery is not fitted, which only the paper's rule permits.
     likelihood: Option<Likelihood>,
     config: HybridConfig,
+    /// Makes queries of the model's embeddings, if the gallery is GeoCLIP's.
+    head: Option<ImageHead>,
     identity: ModelIdentity,
 }
 
 impl HybridModel {
-    /// The model in a directory, with the model and the gallery that it names.
-    pub fn open(
-        directory: &ModelDirectory,
+    /// A hybrid of its parts, which must fit together; GeoCLIP's head is found if the gallery needs it.
+    pub(super) fn open(
+        model: Geolocator,
+        gallery: Gallery,
+        config: HybridConfig,
+        name: &str,
         options: &OpenOptions,
-        progress: &mut dyn FnMut(usize, usize),
     ) -> Result<HybridModel, CannotOpen> {
-        let config = HybridConfig::read(directory)?;
-        let beside = |name: &str| {
-            let path = directory.path().join(name);
-            if path.is_dir() { path.to_string_lossy().into_owned() } else { name.to_owned() }
-        };
-        let model = open_part(&beside(&config.model), options, progress)?;
-        let gallery = Gallery::open(Path::new(&beside(&config.gallery)))?;
-        HybridModel::new(model, gallery, config, &directory.name())
+        let is_places = gallery.encoder().name == GEOCLIP;
+        if is_places && model.model().embeds_with().is_some_and(|encoder| encoder.name != GEOCLIP) {
+            let geoclip = GeoClip::open(&options.home()?.model(GEOCLIP), &options.device()?)?;
+            return HybridModel::with_geoclip(model, gallery, config, name, &geoclip);
+        }
+        HybridModel::new(model, gallery, config, name)
+    }
+
+    /// A hybrid of a model on embeddings of CLIP ViT-L/14 and a gallery that GeoCLIP's location encoder made.
+    pub fn with_geoclip(
+        model: Geolocator,
+        gallery: Gallery,
+        config: HybridConfig,
+        name: &str,
+        geoclip: &GeoClip,
+    ) -> Result<HybridModel, CannotOpen> {
+        let head = &geoclip.image_head;
+        let is_backbone = model.takes_embeddings_of().is_some_and(|(record, width)| {
+            record.name.as_deref() == Some(BACKBONE) && width == head.feature_width()
+        });
+        if !is_backbone
+            || gallery.encoder().digest != format!("sha256:{}", geoclip.weights_sha256())
+        {
+            return Err(other_gallery(&model, &gallery));
+        }
+        HybridModel::of_one_encoder(model, gallery, config, name, Some(head.clone()))
     }
 
     /// A hybrid of its parts. Both must be of the same encoder; the rule `product` needs a fitted gallery.
@@ -67,15 +90,22 @@ impl HybridModel {
         config: HybridConfig,
         name: &str,
     ) -> Result<HybridModel, CannotOpen> {
-        let (part, found) = (model.identity().name.clone(), gallery.encoder().clone());
         match model.model().embeds_with() {
-            Some(expected) if expected.is_same(&found) => {}
-            expected => {
-                let expected = expected.map_or("its own".to_owned(), |encoder| encoder.to_string());
-                let (gallery, found) = (gallery.path().to_owned(), found.to_string());
-                return Err(CannotOpen::OtherGallery { model: part, expected, gallery, found });
+            Some(encoder) if encoder.is_same(gallery.encoder()) => {
+                HybridModel::of_one_encoder(model, gallery, config, name, None)
             }
+            _ => Err(other_gallery(&model, &gallery)),
         }
+    }
+
+    fn of_one_encoder(
+        model: Geolocator,
+        gallery: Gallery,
+        config: HybridConfig,
+        name: &str,
+        head: Option<ImageHead>,
+    ) -> Result<HybridModel, CannotOpen> {
+        let part = model.identity().name.clone();
         let likelihood = match (Likelihood::read(&gallery), config.rule) {
             (Ok(likelihood), _) => Some(likelihood),
             (Err(GalleryError::NotFitted { .. }), HybridRule::Paper) => None,
@@ -106,7 +136,7 @@ impl HybridModel {
             calibrated: false,
             prior: Some(own.unwrap_or_default() + &prior),
         };
-        Ok(HybridModel { model, gallery, likelihood, config, identity })
+        Ok(HybridModel { model, gallery, likelihood, config, head, identity })
     }
 
     /// The gallery.
@@ -124,7 +154,19 @@ impl HybridModel {
     ) -> Option<Located> {
         let estimate = self.model.asked(inference).locate_embeddings(embedding, 1)?.pop()?;
         let removed = Some(removed);
-        Some(self.combined(estimate.density().clone(), embedding, inference, &[], removed))
+        let query = self.query(embedding, embedding.len());
+        Some(self.combined(estimate.density().clone(), &query, inference, &[], removed))
+    }
+
+    /// What the gallery is searched with, from the embeddings of one or several views.
+    fn query(&self, views: &[f32], width: usize) -> Vec<f32> {
+        match &self.head {
+            None => mean_direction(views, width),
+            Some(head) => {
+                let embedded = views.chunks_exact(width).map(|view| head.embed_row(view));
+                mean_direction(&embedded.collect::<Vec<_>>().concat(), head.width())
+            }
+        }
     }
 
     /// What the model and the gallery make of a photograph together. An embedding of no use leaves the model's density.
@@ -170,9 +212,9 @@ impl HybridModel {
         removed: Option<&Area>,
     ) -> Result<Located, GalleryError> {
         let areas = within.iter().map(Constraint::area);
-        let narrowed = areas.clone().try_fold(density.clone(), |density, area| {
-            density.restricted_to(area.clone())
-        })?;
+        let narrowed = areas
+            .clone()
+            .try_fold(density.clone(), |density, area| density.restricted_to(area.clone()))?;
         let around = self.samples(&narrowed, inference).into_iter();
         let circles: Vec<Area> =
             around.filter_map(|place| Area::circle(place, self.config.radius_km).ok()).collect();
@@ -216,27 +258,15 @@ impl HybridModel {
     }
 }
 
-/// The density model of a hybrid.
-fn open_part(
-    name: &str,
-    options: &OpenOptions,
-    progress: &mut dyn FnMut(usize, usize),
-) -> Result<Geolocator, CannotOpen> {
-    // A hybrid of itself would open itself without end, and a gallery would count its hits twice.
-    let path = model_directory(name, options.home().ok().as_ref());
-    if let Some(directory) = path.map(|path| ModelDirectory::read(&path)) {
-        let directory = directory?;
-        let kind = directory.kind();
-        if matches!(kind, ModelKind::Hybrid | ModelKind::Gallery) {
-            let path = directory.path().to_owned();
-            let reason = format!(
-                "is of kind {}, the model of a hybrid must be one that answers without a gallery",
-                kind.name()
-            );
-            return Err(InvalidModel::Contents { path, reason }.into());
-        }
+/// Names both encoders.
+fn other_gallery(model: &Geolocator, gallery: &Gallery) -> CannotOpen {
+    let expected = model.model().embeds_with();
+    CannotOpen::OtherGallery {
+        model: model.identity().name.clone(),
+        expected: expected.map_or("its own encoder".to_owned(), |encoder| encoder.to_string()),
+        gallery: gallery.path().to_owned(),
+        found: gallery.encoder().to_string(),
     }
-    Geolocator::open_with(name, options, progress)
 }
 
 impl LocationModel for HybridModel {
@@ -285,7 +315,8 @@ impl LocationModel for HybridModel {
         jobs.map(|(estimate, query)| {
             let estimate = estimate?;
             let density = estimate.density().clone();
-            let located = self.combined(density, query, inference, within, None);
+            let query = self.query(query, query.len());
+            let located = self.combined(density, &query, inference, within, None);
             Ok(Located { footprint: estimate.footprint().copied(), ..located })
         })
         .collect()
@@ -305,7 +336,7 @@ impl LocationModel for HybridModel {
         let estimates = self.model.asked(inference).locate_embeddings(embeddings, views)?;
         let jobs = estimates.into_par_iter().zip(embeddings.par_chunks_exact(views * width));
         let combined = jobs.map(|(estimate, row)| {
-            let query = mean_direction(row, width);
+            let query = self.query(row, width);
             self.combined(estimate.density().clone(), &query, inference, &[], None).density
         });
         Some(combined.collect())
@@ -343,6 +374,3 @@ impl LocationModel for HybridModel {
         self.model.can_denoise()
     }
 }
-
-#[cfg(test)]
-mod tests;

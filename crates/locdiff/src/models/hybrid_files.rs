@@ -8,9 +8,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::directory::{CARD, CONFIG, InvalidModel, ModelDirectory, ModelKind, write_config};
-use super::hybrid::HybridModel;
 use super::opening::{CannotOpen, OpenOptions};
-use crate::locate::InvalidInference;
+use crate::locate::{Geolocator, InvalidInference};
 
 /// Samples of the paper's rule.
 const COUNT: usize = 16;
@@ -117,31 +116,28 @@ impl HybridConfig {
     }
 }
 
-impl HybridModel {
-    /// Writes a new model directory of a model, by name or directory, and a gallery, and opens it, so that only what fits
-    /// together stays. A directory that exists is never overwritten. Paths are stored relative to it.
-    pub fn create(
-        directory: &Path,
-        model: &str,
-        gallery: &Path,
-        rule: HybridRule,
-        options: &OpenOptions,
-    ) -> Result<HybridModel, CannotOpen> {
-        if directory.symlink_metadata().is_ok() {
-            let reason = "exists: delete it, or choose another directory".to_owned();
-            return Err(InvalidModel::Contents { path: directory.to_owned(), reason }.into());
-        }
-        let make = InvalidModel::file("make", directory.to_owned());
-        fs::create_dir_all(directory).map_err(make)?;
-        let made = write(directory, model, gallery, rule)
-            .map_err(CannotOpen::from)
-            .and_then(|written| HybridModel::open(&written, options, &mut |_, _| {}));
-        if made.is_err() {
-            // Nobody else's: it did not exist before.
-            let _ = fs::remove_dir_all(directory);
-        }
-        made
+/// Writes a new model directory of a model, by name or directory, and a gallery, and opens it, so that only what fits
+/// together stays. A directory that exists is never overwritten. Paths are stored relative to it.
+pub fn create_hybrid(
+    directory: &Path,
+    model: &str,
+    gallery: &Path,
+    rule: HybridRule,
+    options: &OpenOptions,
+) -> Result<Geolocator, CannotOpen> {
+    if directory.symlink_metadata().is_ok() {
+        let reason = "exists: delete it, or choose another directory".to_owned();
+        return Err(InvalidModel::Contents { path: directory.to_owned(), reason }.into());
     }
+    let make = InvalidModel::file("make", directory.to_owned());
+    fs::create_dir_all(directory).map_err(make)?;
+    let open = |()| Geolocator::open_with(&directory.to_string_lossy(), options, &mut |_, _| {});
+    let made = write(directory, model, gallery, rule).map_err(CannotOpen::from).and_then(open);
+    if made.is_err() {
+        // Nobody else's: it did not exist before.
+        let _ = fs::remove_dir_all(directory);
+    }
+    made
 }
 
 fn write(
@@ -149,7 +145,7 @@ fn write(
     model: &str,
     gallery: &Path,
     rule: HybridRule,
-) -> Result<ModelDirectory, InvalidModel> {
+) -> Result<(), InvalidModel> {
     let model = match Path::new(model).is_dir() {
         true => relative(directory, Path::new(model))?,
         false => model.to_owned(),
@@ -161,22 +157,18 @@ fn write(
          - `product`: the model's density times the gallery's fitted likelihood, normalized. The prior of the gallery is divided out.\n\
          - `paper`: samples of the model, references within {RADIUS_KM} km of them; the most similar reference is the answer.\n\n\
          Limits are those of the model and of the gallery. Answers name the references that they rest on.\n",
-        config.model,
-        config.gallery,
-        rule,
+        config.model, config.gallery, rule,
     );
     let path = directory.join(CARD);
     fs::write(&path, card).map_err(InvalidModel::file("write", path))?;
     let value = serde_json::to_value(&config).expect("a configuration is JSON");
-    write_config(directory, ModelKind::Hybrid, value, &[])?;
-    ModelDirectory::read(directory)
+    write_config(directory, ModelKind::Hybrid, value, &[])
 }
 
 /// The way from one directory to another, so that both can be moved together.
 fn relative(from: &Path, to: &Path) -> Result<String, InvalidModel> {
-    let full = |path: &Path| {
-        path.canonicalize().map_err(InvalidModel::file("find", path.to_owned()))
-    };
+    let full =
+        |path: &Path| path.canonicalize().map_err(InvalidModel::file("find", path.to_owned()));
     let (from, to) = (full(from)?, full(to)?);
     let common = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
     let up = from.components().skip(common).map(|_| Component::ParentDir);

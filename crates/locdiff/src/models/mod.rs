@@ -22,7 +22,7 @@ pub use encoder_search::open_encoder;
 pub use gallery_model::GalleryModel;
 pub use home::{ModelHome, NoHome};
 pub use hybrid::HybridModel;
-pub use hybrid_files::{HybridConfig, HybridRule};
+pub use hybrid_files::{HybridConfig, HybridRule, create_hybrid};
 pub use opening::{CannotOpen, EncoderSource, MissingPart, OpenOptions};
 pub use registry::{
     BUILT_IN, FOR_THE_GROUND, installed_models, model_directories, model_directory,

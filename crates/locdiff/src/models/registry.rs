@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use locdiff_gallery::Gallery;
+
 use super::diffusion_model::DiffusionModel;
 use super::directory::{InvalidModel, ModelDirectory, ModelKind};
 use super::earth_view::{self, EarthLocator};
@@ -9,6 +11,7 @@ use super::gallery_model::GalleryModel;
 use super::geoclip::GeoClipLocator;
 use super::home::ModelHome;
 use super::hybrid::HybridModel;
+use super::hybrid_files::HybridConfig;
 use super::opening::{CannotOpen, OpenOptions};
 use crate::locate::Geolocator;
 
@@ -60,10 +63,49 @@ impl Geolocator {
             }
             ModelKind::Gallery => Geolocator::from_model(GalleryModel::open(&directory, options)?),
             ModelKind::Hybrid => {
-                Geolocator::from_model(HybridModel::open(&directory, options, progress)?)
+                Geolocator::from_model(open_hybrid(&directory, options, progress)?)
             }
         }?)
     }
+}
+
+/// A hybrid with the model and the gallery that its directory names.
+fn open_hybrid(
+    directory: &ModelDirectory,
+    options: &OpenOptions,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<HybridModel, CannotOpen> {
+    let config = HybridConfig::read(directory)?;
+    let beside = |name: &str| {
+        let path = directory.path().join(name);
+        if path.is_dir() { path.to_string_lossy().into_owned() } else { name.to_owned() }
+    };
+    let model = open_part(&beside(&config.model), options, progress)?;
+    let gallery = Gallery::open(Path::new(&beside(&config.gallery)))?;
+    HybridModel::open(model, gallery, config, &directory.name(), options)
+}
+
+/// The density model of a hybrid.
+fn open_part(
+    name: &str,
+    options: &OpenOptions,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<Geolocator, CannotOpen> {
+    // A hybrid of itself would open itself without end, and a gallery would count its hits twice.
+    let path = model_directory(name, options.home().ok().as_ref());
+    if let Some(directory) = path.map(|path| ModelDirectory::read(&path)) {
+        let directory = directory?;
+        let kind = directory.kind();
+        if matches!(kind, ModelKind::Hybrid | ModelKind::Gallery) {
+            let path = directory.path().to_owned();
+            let reason = format!(
+                "is of kind {}, the model of a hybrid must be one that answers without a gallery",
+                kind.name()
+            );
+            return Err(InvalidModel::Contents { path, reason }.into());
+        }
+    }
+    Geolocator::open_with(name, options, progress)
 }
 
 /// The directory that a text names: a path, or a name in the home of models.

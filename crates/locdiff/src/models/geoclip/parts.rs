@@ -7,6 +7,7 @@ use super::error::GeoClipError;
 use super::image_head::ImageHead;
 use super::location_encoder::LocationEncoder;
 use super::named_tensors::{NamedTensors, NamedValues};
+use crate::checksum::Checksum;
 
 /// GeoCLIP without its image backbone.
 ///
@@ -49,6 +50,21 @@ impl GeoClip {
     pub fn parameter_count(&self) -> usize {
         let tensors = self.to_tensors();
         tensors.iter().map(|(_, tensor)| tensor.values.len()).sum()
+    }
+
+    /// A checksum of everything that was trained: SHA-256 of names and numbers.
+    pub fn weights_sha256(&self) -> String {
+        self.checksum().finish()
+    }
+
+    /// Changes with the weights.
+    pub(super) fn checksum(&self) -> Checksum {
+        let mut checksum = Checksum::default();
+        for (name, tensor) in self.to_tensors().iter() {
+            checksum.update(name);
+            checksum.update(bytemuck::cast_slice::<f32, u8>(&tensor.values));
+        }
+        checksum
     }
 
     pub(super) fn from_tensors(

@@ -1,16 +1,27 @@
+//! A model and a gallery as one model: the laws of both rules, and what is rejected.
+
+#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
-use locdiff_gallery::GalleryWriter;
-use locdiff_sphere::{Anchors, UnitVector};
-use serde_json::json;
-
-use super::*;
-use crate::diffusion::{
+use locdiff::diffusion::{
     DenoiserConfig, Diffusion, DiffusionConfig, Objective, Quadrature, ScheduleConfig, ScheduleKind,
 };
-use crate::models::{DiffusionAbout, EncoderSource, ModelHome};
+use locdiff::encoders::EncoderRecord;
+use locdiff::locate::InvalidInference;
+use locdiff::models::{
+    DiffusionAbout, EncoderSource, HybridConfig, HybridModel, HybridRule, ModelDirectory,
+    ModelKind, create_hybrid,
+};
+use locdiff::{
+    CannotOpen, Constraint, Geolocator, Inference, Located, LocationModel, ModelHome,
+    ModelIdentity, NotItsKind, OpenOptions, Photo,
+};
+use locdiff_gallery::{Gallery, GalleryWriter, Likelihood};
+use locdiff_sphere::{Anchors, Density, Kernel, LatLon, PointMasses, UnitVector};
+use serde_json::json;
 
 /// An encoder that sees places: embeddings are directions, so that near places are similar.
 const ENCODER: &str = "compass";
@@ -202,7 +213,7 @@ fn the_papers_rule_answers_with_the_most_similar_reference_near_a_sample() {
     assert!(place.distance_km(tokyo()) < 400.0, "{place}");
     assert!(sampled.check(&sampled.inference()).unwrap()[0].contains("one reference"));
     // Within an area, only its references count.
-    let france = ["France".parse().unwrap()];
+    let france: [Constraint; 1] = ["France".parse().unwrap()];
     let photo = Photo::test_picture();
     let located = sampled.locate_within(&[photo], &sampled.inference(), &france).remove(0).unwrap();
     let references = located.references.iter();
@@ -216,15 +227,21 @@ fn the_papers_rule_answers_with_the_most_similar_reference_near_a_sample() {
     assert_eq!(largest_difference(&answer[0], &density), 0.0);
 }
 
+/// Views of other lengths count the same: one that is far longer does not decide.
 #[test]
 fn several_views_search_with_their_mean_direction() {
+    let scratch = tempfile::tempdir().unwrap();
+    let gallery = scratch.path().join("gallery");
+    let middle = at(0.0, 45.0);
+    write_gallery(&gallery, ENCODER, 3, &[at(0.0, 0.0), at(0.0, 90.0), middle]);
     let [a, b] = [at(0.0, 0.0), at(0.0, 90.0)].map(embedding);
     let longer: Vec<f32> = a.iter().map(|x| 100.0 * x).collect();
-    let mean = mean_direction(&[longer, b].concat(), 3);
-    let length = mean.iter().map(|x| x * x).sum::<f32>().sqrt();
-    for (x, y) in mean.iter().zip(embedding(at(0.0, 45.0))) {
-        assert!((x / length - y).abs() < 1e-6);
-    }
+    let near = stub(spread(&[middle, at(0.0, 0.0)], 50.0));
+    let near = hybrid(near, &gallery, HybridRule::Paper).unwrap();
+    let inference = Inference { samples: 2, ..near.inference() };
+    let answer = near.locate_embeddings(&[longer, b].concat(), 2, &inference).unwrap();
+    let place = answer[0].survey().modes().modes[0].place;
+    assert!(place.distance_km(middle) < 1.0, "{place}");
 }
 
 #[test]
@@ -269,13 +286,7 @@ fn a_hybrid_on_disk_opens_by_its_directory_and_moves_with_its_parts() {
     write_gallery(&at("a/gallery"), ENCODER, 3, Anchors::fibonacci(500).places());
     let create = |rule| {
         let model = at("a/model");
-        HybridModel::create(
-            &at("a/both"),
-            model.to_str().unwrap(),
-            &at("a/gallery"),
-            rule,
-            &options,
-        )
+        create_hybrid(&at("a/both"), model.to_str().unwrap(), &at("a/gallery"), rule, &options)
     };
     let text = create(HybridRule::Product).unwrap_err().to_string();
     assert!(text.contains("`locdiff gallery fit`") && !at("a/both").exists(), "{text}");
@@ -288,9 +299,8 @@ fn a_hybrid_on_disk_opens_by_its_directory_and_moves_with_its_parts() {
     assert!(at("a/both/README.md").is_file());
 
     fs::rename(at("a"), at("b")).unwrap();
-    let open = |path: &str| {
-        Geolocator::open_with(at(path).to_str().unwrap(), &options, &mut |_, _| {})
-    };
+    let open =
+        |path: &str| Geolocator::open_with(at(path).to_str().unwrap(), &options, &mut |_, _| {});
     let opened = open("b/both").unwrap();
     assert_eq!(opened.identity(), made.identity());
     let query = embedding(tokyo());
@@ -305,8 +315,7 @@ fn a_hybrid_on_disk_opens_by_its_directory_and_moves_with_its_parts() {
     for part in ["b/both", "b/gallery"] {
         let (part, out) = (at(part), at("b/more"));
         let part = part.to_str().unwrap();
-        let made =
-            HybridModel::create(&out, part, &at("b/gallery"), HybridRule::Product, &options);
+        let made = create_hybrid(&out, part, &at("b/gallery"), HybridRule::Product, &options);
         let text = made.unwrap_err().to_string();
         assert!(text.contains("is of kind") && !out.exists(), "{text}");
     }
