@@ -4,6 +4,7 @@
 //! says, and answers with an [`Estimate`]. An [`Answer`] is what is printed, sent and stored of that.
 
 mod answer;
+mod calibration;
 mod estimate;
 mod features;
 mod footprint;
@@ -17,6 +18,7 @@ pub use answer::{
     Answer, AnswerOptions, CandidateFacts, ExifPlace, FootprintFacts, ImageFacts, ModelFacts,
     PlaceFacts, PointFacts, ReferenceFacts, RowFacts,
 };
+pub use calibration::{Calibration, Coverage, InvalidCalibration, calibrated};
 pub use estimate::{Candidate, Estimate, Summary};
 pub use features::features;
 pub use footprint::Footprint;

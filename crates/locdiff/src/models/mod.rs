@@ -25,7 +25,8 @@ pub use hybrid::HybridModel;
 pub use hybrid_files::{HybridConfig, HybridRule, create_hybrid};
 pub use opening::{CannotOpen, EncoderSource, MissingPart, OpenOptions};
 pub use registry::{
-    BUILT_IN, FOR_THE_GROUND, installed_models, model_directories, model_directory,
+    BUILT_IN, FOR_THE_GROUND, calibration_directory, installed_models, model_directories,
+    model_directory,
 };
 pub use self_test::{
     SelfTest, SelfTestFailed, record_published_geoclip, test_earth_view, test_encoder, test_geoclip,

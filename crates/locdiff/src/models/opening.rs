@@ -64,6 +64,9 @@ impl OpenOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CannotOpen {
+    /// The model's calibration is damaged.
+    #[error(transparent)]
+    Calibration(#[from] crate::locate::InvalidCalibration),
     /// No model has that name, and no directory is there.
     #[error(
         "there is no model `{0}`: use {KNOWN_MODELS}, or the directory of a model such as runs/first/model"

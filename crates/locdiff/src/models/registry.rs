@@ -13,7 +13,7 @@ use super::home::ModelHome;
 use super::hybrid::HybridModel;
 use super::hybrid_files::HybridConfig;
 use super::opening::{CannotOpen, OpenOptions};
-use crate::locate::Geolocator;
+use crate::locate::{Calibration, Geolocator};
 
 /// The model inside the program.
 pub const BUILT_IN: &str = earth_view::NAME;
@@ -38,18 +38,23 @@ impl Geolocator {
     ) -> Result<Geolocator, CannotOpen> {
         if name == BUILT_IN {
             options.expect_no_encoder(name)?;
-            return Ok(Geolocator::from_model(EarthLocator::built_in(&options.device()?))?);
+            let model = Geolocator::from_model(EarthLocator::built_in(&options.device()?))?;
+            let directory = calibration_directory(name, options.home().ok().as_ref());
+            return directory
+                .map_or(Ok(model.clone()), |directory| with_calibration(&model, &directory));
         }
         if name == FOR_THE_GROUND || name == OVER_A_GRID {
             let directory = options.home()?.model(FOR_THE_GROUND);
             let even = name == OVER_A_GRID;
             let model = GeoClipLocator::open(&directory, even, options, progress)?;
-            return Ok(Geolocator::from_model(model)?);
+            let model = Geolocator::from_model(model)?;
+            // Over another list of places it is another model.
+            return if even { Ok(model) } else { with_calibration(&model, &directory) };
         }
         let path = model_directory(name, options.home().ok().as_ref())
             .ok_or_else(|| CannotOpen::Unknown(name.to_owned()))?;
         let directory = ModelDirectory::read(&path)?;
-        Ok(match directory.kind() {
+        let model = match directory.kind() {
             ModelKind::Diffusion => {
                 Geolocator::from_model(DiffusionModel::open(&directory, options)?)
             }
@@ -65,7 +70,24 @@ impl Geolocator {
             ModelKind::Hybrid => {
                 Geolocator::from_model(open_hybrid(&directory, options, progress)?)
             }
-        }?)
+        }?;
+        with_calibration(&model, &path)
+    }
+}
+
+/// A model with the calibration of its directory, if there is one.
+fn with_calibration(model: &Geolocator, directory: &Path) -> Result<Geolocator, CannotOpen> {
+    Ok(match Calibration::read(directory)? {
+        Some(calibration) => model.with_calibration(calibration)?,
+        None => model.clone(),
+    })
+}
+
+/// Where the calibration of a model is: in its directory; of the built-in one, under its name in the home of models.
+pub fn calibration_directory(name: &str, home: Option<&ModelHome>) -> Option<PathBuf> {
+    match name {
+        BUILT_IN => home.map(|home| home.model(BUILT_IN)),
+        _ => model_directory(name, home),
     }
 }
 
