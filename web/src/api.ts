@@ -16,11 +16,24 @@ export interface Candidate {
   radius_km: number;
 }
 
+/** A photograph of a gallery that resembles the picture. */
+export interface Reference {
+  /** Its path or address, as the gallery stores it. */
+  id: string;
+  latitude: number;
+  longitude: number;
+  /** The cosine between embeddings: not a probability. */
+  similarity: number;
+  distance_km: number;
+}
+
 export interface NamedCandidate extends Candidate {
   town: string | null;
   district: string | null;
   country: string | null;
   country_code: string | null;
+  /** The most similar ones near this place; missing without a gallery. */
+  references?: Reference[];
 }
 
 export interface ModelIdentity {

@@ -1,5 +1,6 @@
 // The column of evidence: the answer in words and numbers, and what can be done with it.
 
+import type { Reference } from "./api";
 import { densityColour, ticks, type Theme } from "./colours";
 import { asked, bytes, coordinates, heading, km, km2, measuredKm, percent } from "./format";
 import { h } from "./html";
@@ -157,6 +158,7 @@ function candidates(visit: Visit, noun: string, actions: Actions): HTMLElement {
         h("span", { class: "name" }, place.name, h("small", {}, place.around || coordinates(place.latitude, place.longitude))),
         h("span", { class: "numbers" }, h("b", {}, percent(place.mass)), h("small", {}, `± ${km(place.radius_km)}`)),
       ),
+      references(place),
     );
   const shown = visit.places.filter((place, index) => index === 0 || place.mass >= 0.001);
   const list = h("ol", { class: "candidates" }, ...shown.slice(0, LISTED).map(row));
@@ -173,6 +175,13 @@ function candidates(visit: Visit, noun: string, actions: Actions): HTMLElement {
       },
     }, `${rest.length} more`);
   return h("section", { class: "block", "aria-labelledby": "candidates-title" }, h("h3", { id: "candidates-title" }, `Candidates, by ${noun}`), list, more);
+}
+
+/** Photographs of the model's gallery that a candidate rests on, by name. */
+function references({ references }: Place): HTMLElement | null {
+  if (references === undefined || references.length === 0) return null;
+  const entry = ({ id, similarity, distance_km }: Reference) => h("li", {}, h("span", { class: "id" }, id), ` · similarity ${similarity.toFixed(3)}, ${km(distance_km)} away`);
+  return h("details", { class: "references" }, h("summary", {}, references.length === 1 ? "1 similar reference nearby" : `${references.length} similar references nearby`), h("ul", {}, ...references.map(entry)));
 }
 
 function legend(visit: Visit, theme: Theme): HTMLElement {

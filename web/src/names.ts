@@ -1,6 +1,6 @@
 // Names for candidates. The server names those of its answer; restricted ones are matched with them.
 
-import type { Candidate, NamedCandidate } from "./api";
+import type { Candidate, NamedCandidate, Reference } from "./api";
 import { coordinates } from "./format";
 
 export interface Place extends Candidate {
@@ -9,6 +9,8 @@ export interface Place extends Candidate {
   /** What it lies in; empty if there is nothing to say. */
   around: string;
   country: string | null;
+  /** Photographs of a gallery that the candidate of the server rests on. */
+  references?: Reference[];
 }
 
 export const EARTH_RADIUS_KM = 6371.0088;
@@ -41,7 +43,8 @@ export function named(
   if (nearest !== null && (least <= SAME_KM || country === null || similar(nearest.country, country))) {
     const parts = [nearest.town, nearest.district, nearest.country].filter((part): part is string => part !== null);
     const [name, ...around] = parts.length > 0 ? parts : ["At sea"];
-    return { ...candidate, name: name!, around: around.join(", "), country: nearest.country };
+    const { references } = nearest;
+    return { ...candidate, name: name!, around: around.join(", "), country: nearest.country, ...(references && { references }) };
   }
   const where = coordinates(candidate.latitude, candidate.longitude);
   if (country !== null) return { ...candidate, name: country, around: where, country };

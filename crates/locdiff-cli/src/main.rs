@@ -6,6 +6,8 @@
 #[cfg(feature = "models")]
 mod asking;
 #[cfg(feature = "models")]
+mod calibrate;
+#[cfg(feature = "models")]
 mod doctor;
 #[cfg(feature = "models")]
 mod earth;
@@ -50,6 +52,9 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Make probabilities of a model's scores, by pictures whose places are known.
+    #[cfg(feature = "models")]
+    Calibrate(Box<calibrate::Arguments>),
     /// Say what is installed, what is missing and how to get it, and test it.
     #[cfg(feature = "models")]
     Doctor(doctor::Arguments),
@@ -90,6 +95,8 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("LOCDIFF_BUI
 fn main() -> ExitCode {
     let done = |()| ExitCode::SUCCESS;
     let result = match Arguments::parse_from(arguments()).command {
+        #[cfg(feature = "models")]
+        Command::Calibrate(arguments) => calibrate::run(&arguments),
         #[cfg(feature = "models")]
         Command::Doctor(arguments) => doctor::run(arguments),
         #[cfg(feature = "models")]

@@ -161,3 +161,34 @@ fn mistakes_are_named() {
     assert_eq!(plan["steps"], STEPS);
     assert!(!scratch.join("run").exists(), "a plan writes nothing");
 }
+
+#[test]
+fn a_model_that_was_trained_is_calibrated_and_says_so() {
+    let scratch = scratch("calibrated");
+    succeeded(&train(&scratch, "run", &[]));
+    let (model, data) = (scratch.join("run/model"), scratch.join("data"));
+    let asked = |command: &[&str]| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_locdiff"));
+        let output = program.args(command).arg("--data").arg(&data).output();
+        let output = output.expect("the program starts");
+        String::from_utf8_lossy(&succeeded(&output).stdout).into_owned()
+    };
+    let model = model.to_str().expect("a path in UTF-8");
+    let scored = || asked(&["evaluate", "--model", model, "--rows", "50", "--json"]);
+    assert!(scored().contains("not calibrated"));
+    let dry: serde_json::Value =
+        serde_json::from_str(&asked(&["calibrate", model, "--dry-run", "--json"])).expect("JSON");
+    assert!(scored().contains("not calibrated"), "a dry run writes nothing");
+    let found: serde_json::Value =
+        serde_json::from_str(&asked(&["calibrate", model, "--json"])).expect("JSON");
+    assert_eq!(dry, found, "the same rows give the same calibration");
+    assert_eq!(found["fitted_rows"], 200);
+    let nll = |when: &str| found[when]["nll_nats"].as_f64().expect("a number");
+    assert!(nll("after") <= nll("before") + 0.02, "{found}");
+    assert!((80.0..=100.0).contains(&found["after"]["within_90"].as_f64().expect("a share")));
+    assert!(!scored().contains("not calibrated"));
+    // Asked in another way, its numbers are scores again.
+    let guided =
+        asked(&["evaluate", "--model", model, "--rows", "50", "--guidance", "2", "--json"]);
+    assert!(guided.contains("not calibrated") && guided.contains("another way"), "{guided}");
+}

@@ -41,6 +41,16 @@ pub enum EvaluationError {
         /// Both encoders.
         error: DifferentEncoder,
     },
+    /// There is too little to calibrate on.
+    #[error(
+        "{found} rows with answers: a calibration needs at least {least}, half to fit and half to check"
+    )]
+    FewRows {
+        /// What there is.
+        found: usize,
+        /// What it takes.
+        least: usize,
+    },
     /// The embeddings have another length.
     #[error("{model} takes embeddings of {expected} numbers, these have {found}")]
     Width {

@@ -3,12 +3,13 @@
 //! A [`PlaceTable`] is read from whatever others write; [`pair`] finds the answer to each image;
 //! [`Evaluation`] scores them by stated [`Rules`], with intervals, breakdowns and a comparison with
 //! another model; `report_*` write the result as text, JSON, Markdown or HTML. [`Benchmark`] describes
-//! public test sets, [`place_leakage`] and [`embedding_leakage`] say what a test set shares with training.
+//! public test sets, [`calibrate`] makes probabilities of a model's scores, [`place_leakage`] and [`embedding_leakage`] say what a test set shares with training.
 
 mod answers;
 mod benchmark_files;
 mod benchmarks;
 mod breakdown;
+mod calibrate;
 mod columns;
 mod comparison;
 mod error;
@@ -27,6 +28,7 @@ pub use answers::{Answered, Matching, Missing, Pairs, pair};
 pub use benchmark_files::{Completeness, make_manifest, manifest_path, read_manifest};
 pub use benchmarks::{BENCHMARKS, Benchmark};
 pub use breakdown::{Breakdown, Group};
+pub use calibrate::{CalibrationData, calibrate};
 pub use comparison::{Difference, Paired};
 pub use error::EvaluationError;
 pub use leakage::{

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use locdiff::{Estimate, Geolocator, Photo};
-use locdiff_sphere::{DensityOutcome, LatLon};
+use locdiff_sphere::{Density, DensityOutcome, LatLon};
 use locdiff_train::{Dataset, Ids, StoredViews, StreamOptions};
 use rayon::prelude::*;
 
@@ -48,7 +48,11 @@ pub fn ask_model(
         unknown: 0,
     };
     for batch in rows.chunks(TOGETHER) {
-        let answers = ask(model, batch, folder);
+        // Surveys are work for one thread each.
+        let answers: Vec<Result<Answer, String>> = ask(model, batch, folder)
+            .into_par_iter()
+            .map(|answer| answer.map(|(estimate, truth)| scored(&estimate, truth)))
+            .collect();
         for ((image, _), answer) in batch.iter().zip(answers) {
             let without_answer = match &answer {
                 Ok(_) => None,
@@ -68,7 +72,12 @@ pub fn ask_model(
 
 type Answer = (LatLon, Option<DensityOutcome>);
 
-fn ask(model: &Geolocator, batch: &[(&str, LatLon)], folder: &Path) -> Vec<Result<Answer, String>> {
+/// The answers to some images with their true places, or why there is none.
+fn ask(
+    model: &Geolocator,
+    batch: &[(&str, LatLon)],
+    folder: &Path,
+) -> Vec<Result<(Estimate, LatLon), String>> {
     let read: Vec<_> = batch.par_iter().map(|(image, _)| Photo::open(folder.join(image))).collect();
     let (mut photos, mut failures) = (Vec::new(), Vec::new());
     for read in read {
@@ -81,9 +90,9 @@ fn ask(model: &Geolocator, batch: &[(&str, LatLon)], folder: &Path) -> Vec<Resul
         });
     }
     let mut estimates = model.locate_all(&photos).into_iter();
-    let mut jobs = Vec::new();
+    let mut answers = Vec::new();
     for ((_, truth), failure) in batch.iter().zip(failures) {
-        jobs.push(match failure {
+        answers.push(match failure {
             Some(reason) => Err(reason),
             None => {
                 let estimate = estimates.next().expect("an answer for each photograph");
@@ -91,16 +100,40 @@ fn ask(model: &Geolocator, batch: &[(&str, LatLon)], folder: &Path) -> Vec<Resul
             }
         });
     }
-    // Surveys are work for one thread each.
-    let answers =
-        jobs.into_par_iter().map(|job| job.map(|(estimate, truth)| scored(&estimate, truth)));
-    answers.collect()
+    answers
 }
 
 /// The answer's place, and what the density says of the truth.
 fn scored(estimate: &Estimate, truth: LatLon) -> Answer {
     let survey = estimate.survey();
     (estimate.inference().decode.place(&survey), Some(survey.outcome(truth)))
+}
+
+/// The densities of a model for the images of a manifest, with the true places; images without an answer are left out.
+pub(crate) fn image_densities(
+    model: &Geolocator,
+    manifest: &PlaceTable,
+    folder: &Path,
+    at_most: usize,
+    progress: &mut dyn FnMut(&AnswerProgress),
+) -> Vec<(Density, LatLon)> {
+    let rows = manifest.rows.iter().filter_map(|row| Some((row.image.as_deref()?, row.place?)));
+    let rows: Vec<(&str, LatLon)> = rows.take(at_most).collect();
+    let (mut found, mut done) = (Vec::new(), 0);
+    for batch in rows.chunks(TOGETHER) {
+        for ((image, _), answer) in batch.iter().zip(ask(model, batch, folder)) {
+            done += 1;
+            let without_answer = match answer {
+                Ok((estimate, truth)) => {
+                    found.push((estimate.density().clone(), truth));
+                    None
+                }
+                Err(reason) => Some(((*image).to_owned(), reason)),
+            };
+            progress(&AnswerProgress { done, total: rows.len(), without_answer });
+        }
+    }
+    found
 }
 
 /// Asks a model about embeddings: all rows of a data set, or the first so many of them in a random order that is always
@@ -111,6 +144,46 @@ pub fn ask_model_embeddings(
     at_most: Option<usize>,
     progress: &mut dyn FnMut(&AnswerProgress),
 ) -> Result<Pairs, EvaluationError> {
+    let mut pairs = Pairs {
+        images: Vec::new(),
+        truth: Vec::new(),
+        answers: Vec::new(),
+        matching: Matching::Name,
+        unknown: 0,
+    };
+    each_estimate(model, data, at_most, progress, |estimates, places, ids| {
+        let jobs = estimates.par_iter().zip(places);
+        let answers: Vec<Answer> = jobs.map(|(estimate, truth)| scored(estimate, *truth)).collect();
+        pairs.answers.extend(answers.into_iter().map(Some));
+        pairs.images.extend(ids);
+        pairs.truth.extend(places);
+    })?;
+    Ok(pairs)
+}
+
+/// The densities of a model for embeddings, with the true places.
+pub(crate) fn embedding_densities(
+    model: &Geolocator,
+    data: &Dataset,
+    at_most: usize,
+    progress: &mut dyn FnMut(&AnswerProgress),
+) -> Result<Vec<(Density, LatLon)>, EvaluationError> {
+    let mut found = Vec::new();
+    each_estimate(model, data, Some(at_most), progress, |estimates, places, _| {
+        let densities = estimates.iter().map(|estimate| estimate.density().clone());
+        found.extend(densities.zip(places.iter().copied()));
+    })?;
+    Ok(found)
+}
+
+/// Hears estimates, true places and names of rows, some at a time.
+fn each_estimate(
+    model: &Geolocator,
+    data: &Dataset,
+    at_most: Option<usize>,
+    progress: &mut dyn FnMut(&AnswerProgress),
+    mut hear: impl FnMut(&[Estimate], &[LatLon], Vec<String>),
+) -> Result<(), EvaluationError> {
     let layout = data.layout();
     let name = || model.identity().name.clone();
     let (encoder, width) = model
@@ -131,29 +204,21 @@ pub fn ask_model_embeddings(
         ..StreamOptions::default()
     };
     let total = at_most.unwrap_or(usize::MAX).min(data.rows() as usize);
-    let mut pairs = Pairs {
-        images: Vec::new(),
-        truth: Vec::new(),
-        answers: Vec::new(),
-        matching: Matching::Name,
-        unknown: 0,
-    };
+    let mut done = 0;
     for batch in data.stream(options)? {
-        let batch = batch?;
-        let rows = batch.places.len().min(total - pairs.images.len());
+        let mut batch = batch?;
+        let rows = batch.places.len().min(total - done);
         let embeddings = &batch.embeddings[..rows * layout.views * width];
         let estimates = model.locate_embeddings(embeddings, layout.views).unwrap_or_default();
-        let jobs = estimates.par_iter().zip(&batch.places);
-        let answers: Vec<Answer> = jobs.map(|(estimate, truth)| scored(estimate, *truth)).collect();
-        pairs.answers.extend(answers.into_iter().map(Some));
-        pairs.images.extend(batch.ids.into_iter().take(rows));
-        pairs.truth.extend(batch.places.into_iter().take(rows));
-        for done in pairs.images.len() - rows..pairs.images.len() {
-            progress(&AnswerProgress { done: done + 1, total, without_answer: None });
+        batch.ids.truncate(rows);
+        hear(&estimates, &batch.places[..rows], batch.ids);
+        for _ in 0..rows {
+            done += 1;
+            progress(&AnswerProgress { done, total, without_answer: None });
         }
-        if pairs.images.len() == total {
+        if done == total {
             break;
         }
     }
-    Ok(pairs)
+    Ok(())
 }

@@ -30,7 +30,7 @@ pub mod tensors;
 pub use geography::Constraint;
 pub use locate::{
     Answer, Candidate, Estimate, Footprint, Geolocator, Inference, InferenceOptions, Located,
-    LocationModel, ModelIdentity, NotItsKind, Summary,
+    LocationModel, ModelIdentity, NotItsKind, Reference, Summary,
 };
 pub use models::{CannotOpen, ModelHome, OpenOptions};
 pub use photo::Photo;

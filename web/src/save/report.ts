@@ -50,6 +50,23 @@ export function reportOf(parts: ReportParts): string {
       const numbers = [percent(place.mass), km(place.radius_km)].map((text) => `<td class="number">${escaped(text)}</td>`);
       return `<tr><td>${index + 1}</td><td>${escaped(name)}</td><td>${escaped(coordinates(place.latitude, place.longitude, 4))}</td>${numbers.join("")}</tr>`;
     });
+  const references = visit.places.flatMap((place, index) =>
+    (place.references ?? []).map((found) => {
+      const cells = [String(index + 1), found.id, coordinates(found.latitude, found.longitude, 4)].map((text) => `<td>${escaped(text)}</td>`);
+      const numbers = [found.similarity.toFixed(3), km(found.distance_km)].map((text) => `<td class="number">${escaped(text)}</td>`);
+      return `<tr>${cells.join("")}${numbers.join("")}</tr>`;
+    }),
+  );
+  const referenceTable =
+    references.length === 0
+      ? ""
+      : `
+<h2>References</h2>
+<table><thead><tr><th>Candidate</th><th>Photograph of the gallery</th><th>Coordinates</th><th>Similarity</th><th>Distance</th></tr></thead><tbody>
+${references.join("\n")}
+</tbody></table>
+<p class="small">The similarity is the cosine between embeddings, not a probability. Similar photographs need not show the same place.</p>
+`;
   const within = visit.constraints.map((constraint) => [constraint.label, cornersOf(constraint)].filter((part) => part !== "").join(": "));
   const constraintText = within.length === 0 ? "none: the whole Earth" : `${within.join(" and ")}; set on the page by its user. ${percent(summary.share)} of the unconstrained answer lies there, and all numbers are renormalised to it`;
   const sameHash = visit.localSha256 === null ? "computed by the server" : visit.localSha256 === image.sha256 ? "computed by the server and by the browser, the same" : `computed by the server; the browser computes ${visit.localSha256}`;
@@ -97,7 +114,7 @@ ${footprint === undefined ? "" : entry("Ground", `${measuredKm(footprint.width_k
 ${rows.join("\n")}
 </tbody></table>
 <p class="small">${escaped(`The ${noun} is that of the whole peak; the radius is that of a circle that holds half of it. Candidates below 0.1 % are left out.`)}</p>
-
+${referenceTable}
 <h2>Model and settings</h2>
 <dl>
 ${entry("Model", model.name)}

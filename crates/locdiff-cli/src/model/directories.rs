@@ -45,6 +45,20 @@ pub(crate) struct RemoveArguments {
     yes: bool,
 }
 
+/// Fields of `config.json` that are shown as they are: of diffusions, and of hybrids.
+const SHOWN: [&str; 10] = [
+    "training",
+    "objective",
+    "denoiser",
+    "schedule",
+    "quadrature",
+    "model",
+    "gallery",
+    "rule",
+    "count",
+    "radius_km",
+];
+
 /// Names, kinds and sizes.
 pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<()> {
     let home = ModelHome::from_env()?;
@@ -113,7 +127,7 @@ pub(super) fn show(arguments: &ShowArguments) -> anyhow::Result<()> {
         facts["kind"] = directory.kind().name().into();
         facts["directory"] = directory.path().display().to_string().into();
         facts["size_bytes"] = directory.size_bytes().into();
-        for field in ["training", "objective", "denoiser", "schedule", "quadrature"] {
+        for field in SHOWN {
             if !directory.config()[field].is_null() {
                 facts[field] = directory.config()[field].clone();
             }
@@ -149,6 +163,12 @@ pub(super) fn verify(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
         ModelKind::EarthView => {
             EarthLocator::open(&directory, &device).map(drop).map_err(Into::into)
         }
+        ModelKind::Gallery | ModelKind::Hybrid => {
+            let options =
+                OpenOptions { encoder: EncoderSource::NotNeeded, ..OpenOptions::default() };
+            let opened = Geolocator::open_with(&arguments.model, &options, &mut |_, _| {});
+            opened.map(drop).map_err(Into::into)
+        }
         _ => GeoClip::open(path, &device).map(drop).map_err(Into::into),
     };
     let opened = opened.err().map(|error| format!("{error:#}"));
@@ -168,7 +188,8 @@ pub(super) fn verify(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
                 file.problem.as_deref().map_or("ok".to_owned(), |p| format!("DAMAGED: {p}"));
             writeln!(out, "{}: {state}", directory.path().join(&file.name).display())?;
         }
-        if files.is_empty() {
+        let has_checksums = !matches!(directory.kind(), ModelKind::Gallery | ModelKind::Hybrid);
+        if files.is_empty() && has_checksums {
             writeln!(
                 out,
                 "config.json names no checksums: this model was written by an earlier version"

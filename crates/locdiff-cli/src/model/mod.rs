@@ -4,6 +4,7 @@ mod directories;
 mod export;
 #[cfg(feature = "hub")]
 mod fetch;
+mod hybrid;
 mod import;
 
 use std::path::{Path, PathBuf};
@@ -26,6 +27,10 @@ pub(crate) enum Command {
     Fetch(fetch::Arguments),
     /// Make a model directory from a checkpoint of `locdiff train`.
     Export(export::Arguments),
+    /// Make a model of a density model and a gallery.
+    ///
+    /// Both must be of the same encoder. The rule `product` needs a gallery that `locdiff gallery fit` has fitted.
+    Hybrid(hybrid::Arguments),
     /// Models that are installed, and the one inside the program.
     List(directories::ListArguments),
     /// What a model is: its encoder, its inference, its training.
@@ -44,6 +49,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         #[cfg(feature = "hub")]
         Command::Fetch(arguments) => fetch::run(arguments)?,
         Command::Export(arguments) => export::run(&arguments)?,
+        Command::Hybrid(arguments) => hybrid::run(&arguments)?,
         Command::List(arguments) => directories::list(&arguments)?,
         Command::Show(arguments) => directories::show(&arguments)?,
         Command::Verify(arguments) => return directories::verify(&arguments),

@@ -4,13 +4,17 @@ use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
 
-use locdiff::locate::Decode;
+use locdiff::locate::{CandidateFacts, Decode};
 use locdiff::{Footprint, Inference};
 
 use super::answer::Answered;
 use super::terminal_map;
 
 const HEADING: Style = Style::new().bold();
+/// References that are named for each candidate; `--json` has up to five.
+const REFERENCES: usize = 2;
+/// Of the name of a reference, so much is shown in any terminal.
+const SHORTEST_ID: usize = 12;
 const FAINT: Style = AnsiColor::BrightBlack.on_default();
 
 /// Columns of a terminal, or of a file.
@@ -59,7 +63,10 @@ pub(super) fn print(answer: &Answered<'_>, map: bool) -> anyhow::Result<()> {
             );
             let room = columns.saturating_sub(before.chars().count());
             writeln!(out, "{before}{}", shortened(&candidate.place.name.to_string(), room))?;
+            references(&mut out, candidate, columns)?;
         }
+    } else {
+        references(&mut out, best, columns)?;
     }
     writeln!(out)?;
     for constraint in &record.within {
@@ -103,6 +110,26 @@ pub(super) fn print(answer: &Answered<'_>, map: bool) -> anyhow::Result<()> {
 
 /// A candidate that is spread so far is no place: a quarter of the way around the Earth.
 const ANYWHERE_KM: f64 = 9_000.0;
+
+/// Photographs of a gallery that a candidate rests on, in up to two lines.
+fn references(
+    out: &mut impl Write,
+    candidate: &CandidateFacts,
+    columns: usize,
+) -> std::io::Result<()> {
+    for reference in candidate.references.iter().take(REFERENCES) {
+        let numbers = format!(
+            "  similarity {:.3}, {} km away",
+            reference.similarity,
+            rounded(reference.distance_km)
+        );
+        let before = "              like ";
+        let room = columns.saturating_sub(before.len() + numbers.len());
+        let id = shortened(&reference.id, room.max(SHORTEST_ID));
+        writeln!(out, "{FAINT}{before}{id}{numbers}{FAINT:#}")?;
+    }
+    Ok(())
+}
 
 /// How large the ground of the picture is, and how it is turned.
 fn footprint_line(footprint: &Footprint) -> String {

@@ -11,7 +11,7 @@ use crate::client::{Running, program, repository};
 use crate::schema::{assert_fits, fits};
 
 /// Below it everything is made.
-struct Workshop(tempfile::TempDir);
+pub(crate) struct Workshop(tempfile::TempDir);
 
 const CONFIG: &str = r#"
     [network]
@@ -36,7 +36,7 @@ const CONFIG: &str = r#"
 
 impl Workshop {
     /// With forty pictures, their places, and the tiny encoder under a name.
-    fn new() -> Workshop {
+    pub(crate) fn new() -> Workshop {
         let workshop = Workshop(tempfile::tempdir().unwrap());
         let encoder = workshop.at("home/models/tiny-clip");
         fs::create_dir_all(&encoder).unwrap();
@@ -60,7 +60,7 @@ impl Workshop {
         workshop
     }
 
-    fn at(&self, path: &str) -> PathBuf {
+    pub(crate) fn at(&self, path: &str) -> PathBuf {
         self.0.path().join(path)
     }
 
@@ -75,19 +75,19 @@ impl Workshop {
         self.command(arguments).output().unwrap()
     }
 
-    fn success(&self, arguments: &str) -> String {
+    pub(crate) fn success(&self, arguments: &str) -> String {
         let output = self.run(arguments);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{arguments}: {stderr}");
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn json(&self, arguments: &str) -> Value {
+    pub(crate) fn json(&self, arguments: &str) -> Value {
         let text = self.success(arguments);
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments}: {error}: {text}"))
     }
 
-    fn failure(&self, arguments: &str) -> (i32, String) {
+    pub(crate) fn failure(&self, arguments: &str) -> (i32, String) {
         let output = self.run(arguments);
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.code().unwrap(), stderr)

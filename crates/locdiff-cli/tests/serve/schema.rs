@@ -2,7 +2,7 @@
 
 use jsonschema::Validator;
 use locdiff::locate::{AnswerOptions, ChosenBecause, ImageFacts};
-use locdiff::{Answer, Estimate, Footprint, Inference, Located, ModelIdentity};
+use locdiff::{Answer, Estimate, Footprint, Inference, Located, ModelIdentity, Reference};
 use locdiff_sphere::{Kernel, LatLon, PointMasses};
 use serde_json::{Value, json};
 
@@ -63,9 +63,9 @@ fn the_schema_rejects_what_it_should() {
     );
 }
 
-/// Whether a model finds a footprint depends on the picture, so these answers are made by hand.
+/// Whether a model finds a footprint or references depends on the picture, so these answers are made by hand.
 #[test]
-fn answers_with_a_footprint_fit() {
+fn answers_with_a_footprint_and_references_fit() {
     for (latitude, longitude) in [(48.0, 2.0), (-17.0, 179.5), (89.5, 12.0)] {
         let middle = LatLon::new(latitude, longitude).unwrap();
         let corners = [-45.0, 45.0, 135.0, 225.0].map(|to| middle.destination(37.0 + to, 300.0));
@@ -80,13 +80,23 @@ fn answers_with_a_footprint_fit() {
             calibrated: false,
             prior: None,
         };
-        let located = Located { density, footprint: Some(footprint) };
+        let references = vec![Reference {
+            id: "photos/1.jpg".to_owned(),
+            place: middle.destination(90.0, 30.0),
+            similarity: 0.875,
+        }];
+        let located = Located { density, footprint: Some(footprint), references };
         let estimate = Estimate::new(located, identity, Inference::default(), Vec::new());
         let (image, options) = (ImageFacts::named("a.jpg"), AnswerOptions::default());
         let answer = Answer::new(image, &estimate, ChosenBecause::Named, None, &options);
         let record = serde_json::to_value(&answer).unwrap();
         assert_fits(&record);
         fits("Footprint", &record["footprint"]);
+        let reference = &record["candidates"][0]["references"][0];
+        assert_eq!(
+            (&reference["similarity"], &reference["distance_km"]),
+            (&json!(0.875), &json!(30.0))
+        );
         let features = answer.features(&estimate, &[0.5]);
         assert_eq!(features[3]["properties"]["kind"], "footprint");
         for feature in &features {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use locdiff_gallery::EncoderIdentity;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::photo::Preprocessing;
@@ -11,6 +12,9 @@ use crate::photo::Preprocessing;
 /// Two encoders are the same if the embeddings of [`Photo::test_picture`](crate::Photo::test_picture) have at
 /// least this cosine: other processors and half precision stay above it, other weights do not.
 pub const SAME_ENCODER_COSINE: f64 = 0.999;
+
+/// Begins checksums of weights in galleries.
+const SHA256: &str = "sha256:";
 
 /// An encoder, as data sets and models name it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -97,6 +101,10 @@ impl EncoderRecord {
         }
         let (expected, other) = (self.to_string(), found.to_string());
         if !(self.is_known() && found.is_known()) {
+            // Of a gallery's encoder the checksum is known, and no embedding.
+            if self.sha256.is_some() && self.sha256 == found.sha256 {
+                return Ok(());
+            }
             return Err(DifferentEncoder::Identities { expected, found: other });
         }
         let cosine = cosine(&self.test_embedding, &found.test_embedding);
@@ -104,6 +112,37 @@ impl EncoderRecord {
             return Ok(());
         }
         Err(DifferentEncoder::Embeddings { expected, found: other, cosine })
+    }
+
+    /// What a gallery stores of this encoder, whose embeddings have so many numbers. Galleries compare these texts.
+    pub fn for_gallery(&self, dimension: usize) -> EncoderIdentity {
+        let name = self.name.as_ref().unwrap_or(&self.identity).clone();
+        let preprocessing = match (&self.preprocessing, name.as_str()) {
+            // A gallery of places is built without CLIP, so that nothing finer can be stored.
+            (_, "geoclip") => "that of CLIP ViT-L/14".to_owned(),
+            (Some(Preprocessing { shortest_side, crop, mean, std }), _) => {
+                format!("resize {shortest_side}, crop {crop}, mean {mean:?}, deviation {std:?}")
+            }
+            (None, _) => "unknown".to_owned(),
+        };
+        let digest = match &self.sha256 {
+            Some(sha256) => format!("{SHA256}{sha256}"),
+            // Embeddings of other programs: a line of text is all that there is.
+            None => self.identity.clone(),
+        };
+        EncoderIdentity { name, digest, preprocessing, dimension }
+    }
+
+    /// What is known of the encoder of a gallery: enough to find it, and to recognize data sets of it.
+    pub fn of_gallery(encoder: &EncoderIdentity) -> EncoderRecord {
+        match encoder.digest.strip_prefix(SHA256) {
+            Some(sha256) => EncoderRecord {
+                name: Some(encoder.name.clone()),
+                sha256: Some(sha256.to_owned()),
+                ..EncoderRecord::of_identity(encoder.digest.clone())
+            },
+            None => EncoderRecord::of_identity(encoder.digest.clone()),
+        }
     }
 
     /// The command that gets the encoder, if it has a name: from the hub, or from files that somebody has.
@@ -191,6 +230,24 @@ mod tests {
         assert!(ours.check(&record("b", vec![1.0, 2.0])).is_err());
         assert!(ours.check(&record("b", Vec::new())).is_err());
         assert_eq!(ours.check(&record("a", Vec::new())), Ok(()));
+    }
+
+    #[test]
+    fn a_gallery_recognizes_data_sets_of_its_encoder() {
+        let mut full = record("clip id:1", vec![0.1, 0.2]);
+        full.sha256 = Some("ab".repeat(32));
+        full.preprocessing = Some(Preprocessing::CLIP);
+        let mut other = full.clone();
+        other.sha256 = Some("cd".repeat(32));
+        let of_gallery = EncoderRecord::of_gallery(&full.for_gallery(2));
+        assert_eq!(of_gallery.check(&full), Ok(()));
+        assert!(of_gallery.check(&other).is_err());
+        assert!(full.for_gallery(2).is_same(&full.for_gallery(2)));
+        assert!(!full.for_gallery(2).is_same(&full.for_gallery(3)));
+        assert!(!full.for_gallery(2).is_same(&other.for_gallery(2)));
+        // A line of text.
+        let old = EncoderRecord::of_identity("somebody's");
+        assert_eq!(EncoderRecord::of_gallery(&old.for_gallery(2)), old);
     }
 
     #[test]

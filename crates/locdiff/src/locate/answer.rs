@@ -11,6 +11,7 @@ use super::footprint::Footprint;
 use super::in_turn::ChosenBecause;
 use super::inference::Inference;
 use super::model::{Frame, ModelIdentity};
+use super::reference::{Reference, references_near};
 use crate::checksum::sha256;
 use crate::geography::PlaceName;
 use crate::photo::Photo;
@@ -118,6 +119,24 @@ pub struct CandidateFacts {
     pub mass: f64,
     /// A circle of this radius around the place holds half as much.
     pub radius_km: f64,
+    /// Photographs of a gallery that resemble the image and were taken near this place, the most similar first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<ReferenceFacts>,
+}
+
+/// A photograph of a gallery.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReferenceFacts {
+    /// Its path or address, as the gallery stores it.
+    pub id: String,
+    /// Degrees.
+    pub latitude: f64,
+    /// Degrees.
+    pub longitude: f64,
+    /// The cosine between the embeddings, at most 1. Not a probability.
+    pub similarity: f64,
+    /// From the candidate's place.
+    pub distance_km: f64,
 }
 
 /// A place without a name.
@@ -197,6 +216,11 @@ impl Answer {
         let survey = estimate.survey();
         let summary = Summary::of(&survey, options.top, estimate.inference().decode);
         let whole = unrestricted(estimate.density());
+        let candidate = |found: &Candidate| {
+            let near = references_near(estimate.references(), found.place, summary.kernel_km);
+            let references = near.into_iter().map(|(found, km)| ReferenceFacts::new(found, km));
+            CandidateFacts { references: references.collect(), ..CandidateFacts::new(found) }
+        };
         Answer {
             image,
             prediction: true,
@@ -205,7 +229,7 @@ impl Answer {
             warnings: estimate.warnings().to_vec(),
             within: estimate.within().to_vec(),
             place: PlaceFacts::new(summary.place, &summary.name),
-            candidates: summary.candidates.iter().map(CandidateFacts::new).collect(),
+            candidates: summary.candidates.iter().map(candidate).collect(),
             radius_50_km: kilometers(summary.radius_50_km),
             radius_90_km: kilometers(summary.radius_90_km),
             area_50_km2: summary.area_50_km2.round(),
@@ -308,12 +332,25 @@ impl FootprintFacts {
 }
 
 impl CandidateFacts {
-    /// A candidate, rounded.
+    /// A candidate, rounded, without references.
     pub fn new(candidate: &Candidate) -> CandidateFacts {
         CandidateFacts {
             place: PlaceFacts::new(candidate.place, &candidate.name),
             mass: rounded(candidate.mass, 9),
             radius_km: kilometers(candidate.radius_km),
+            references: Vec::new(),
+        }
+    }
+}
+
+impl ReferenceFacts {
+    fn new(reference: &Reference, distance_km: f64) -> ReferenceFacts {
+        ReferenceFacts {
+            id: reference.id.clone(),
+            latitude: degrees(reference.place.latitude()),
+            longitude: degrees(reference.place.longitude()),
+            similarity: rounded(reference.similarity, 4),
+            distance_km: kilometers(distance_km),
         }
     }
 }

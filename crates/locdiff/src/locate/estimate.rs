@@ -7,6 +7,7 @@ use locdiff_sphere::{Area, Density, InvalidDensity, LatLon, Survey};
 use super::footprint::Footprint;
 use super::inference::{Decode, Inference};
 use super::model::{Located, ModelIdentity};
+use super::reference::Reference;
 use crate::geography::{Constraint, PlaceName, place_name};
 
 /// Of moments for [`Decode::Kl`], if the density has no degree of its own: the paper's.
@@ -17,6 +18,7 @@ const KL_DEGREE: usize = 47;
 pub struct Estimate {
     density: Density,
     footprint: Option<Footprint>,
+    references: Vec<Reference>,
     model: ModelIdentity,
     inference: Inference,
     warnings: Vec<String>,
@@ -65,8 +67,8 @@ impl Estimate {
         inference: Inference,
         warnings: Vec<String>,
     ) -> Estimate {
-        let Located { density, footprint } = located.into();
-        Estimate { density, footprint, model, inference, warnings, within: Vec::new() }
+        let Located { density, footprint, references } = located.into();
+        Estimate { density, footprint, references, model, inference, warnings, within: Vec::new() }
     }
 
     /// The density.
@@ -77,6 +79,11 @@ impl Estimate {
     /// The ground that the photograph shows, if the model registered it against a map.
     pub fn footprint(&self) -> Option<&Footprint> {
         self.footprint.as_ref()
+    }
+
+    /// Photographs of a gallery that resemble this one, the most similar first; none if the model has no gallery.
+    pub fn references(&self) -> &[Reference] {
+        &self.references
     }
 
     /// The model that gave it.
@@ -100,13 +107,15 @@ impl Estimate {
     }
 
     /// The same on a part of the Earth only: all numbers are those under the condition that the
-    /// photograph was taken there. A footprint stays if its middle lies there.
+    /// photograph was taken there. A footprint stays if its middle lies there, and so do references.
     pub fn restricted_to(&self, constraint: &Constraint) -> Result<Estimate, InvalidDensity> {
         let density = self.density.restricted_to(constraint.area().clone())?;
         let footprint = self.footprint.filter(|shown| constraint.area().contains(shown.middle));
+        let inside = |found: &&Reference| constraint.area().contains(found.place);
+        let references = self.references.iter().filter(inside).cloned().collect();
         let mut within = self.within.clone();
         within.push(constraint.to_string());
-        Ok(Estimate { density, footprint, within, ..self.clone() })
+        Ok(Estimate { density, footprint, references, within, ..self.clone() })
     }
 
     /// Measures the density: regions, probabilities of areas and all else come from there.

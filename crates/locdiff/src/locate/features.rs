@@ -116,9 +116,10 @@ mod tests {
             let masses = PointMasses::new(vec![self.middle], &[1.0]).unwrap();
             let density = masses.spread(Kernel::new(50.0).unwrap());
             let located = |photo: &Photo| match photo.width() > photo.height() {
-                true => {
-                    Located { density: density.clone(), footprint: Some(footprint(self.middle)) }
-                }
+                true => Located {
+                    footprint: Some(footprint(self.middle)),
+                    ..Located::from(density.clone())
+                },
                 false => Located::from(density.clone()),
             };
             photos.iter().map(|photo| Ok(located(photo))).collect()

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use super::calibration::Calibration;
 use super::estimate::Estimate;
 use super::inference::{Inference, InferenceOptions, InvalidInference, Sampler};
 use super::model::{Frame, Located, LocationModel, ModelIdentity, NotItsKind};
+use crate::checksum::Checksum;
 use crate::encoders::EncoderRecord;
 use crate::geography::Constraint;
 use crate::photo::Photo;
@@ -21,6 +23,9 @@ use crate::photo::Photo;
 #[derive(Clone)]
 pub struct Geolocator {
     model: Arc<dyn LocationModel>,
+    /// The model's own, and whether its numbers are probabilities here.
+    identity: ModelIdentity,
+    calibration: Option<Arc<Calibration>>,
     inference: Inference,
     warnings: Vec<String>,
     within: Vec<Constraint>,
@@ -36,8 +41,9 @@ impl Geolocator {
     /// Any model, asked in its own way; refused if its own way is none.
     pub fn from_model(model: impl LocationModel + 'static) -> Result<Geolocator, InvalidInference> {
         let inference = model.inference();
-        let (warnings, within) = (Vec::new(), Vec::new());
-        Geolocator { model: Arc::new(model), inference, warnings, within }
+        let (warnings, within, identity) = (Vec::new(), Vec::new(), model.identity().clone());
+        let model = Arc::new(model);
+        Geolocator { model, identity, calibration: None, inference, warnings, within }
             .with(&InferenceOptions::default())
     }
 
@@ -51,8 +57,40 @@ impl Geolocator {
         if !self.model.compares_with_maps() {
             inference.expect_no_maps(&self.identity().name)?;
         }
-        let warnings = self.model.check(&inference)?;
-        Ok(Geolocator { inference, warnings, ..self.clone() })
+        let mut warnings = self.model.check(&inference)?;
+        let mut identity = self.model.identity().clone();
+        if let Some(calibration) = &self.calibration {
+            let mismatch = calibration.mismatch(&identity.version, &inference);
+            if mismatch.is_none() {
+                identity.calibrated = true;
+                let mut sum = Checksum::default();
+                sum.update(format!("{} {}", calibration.sharpness, calibration.background));
+                identity.version = format!("{}+{}", identity.version, sum.finish_short());
+            }
+            warnings.extend(mismatch);
+        }
+        Ok(Geolocator { identity, inference, warnings, ..self.clone() })
+    }
+
+    /// The same model with a calibration, which counts as long as the model is asked in the way that it is for.
+    pub fn with_calibration(
+        &self,
+        calibration: Calibration,
+    ) -> Result<Geolocator, InvalidInference> {
+        Geolocator { calibration: Some(Arc::new(calibration)), ..self.clone() }
+            .with(&InferenceOptions::default())
+    }
+
+    /// The same model without its calibration.
+    pub fn uncalibrated(&self) -> Result<Geolocator, InvalidInference> {
+        Geolocator { calibration: None, ..self.clone() }.with(&InferenceOptions::default())
+    }
+
+    /// The calibration, if it counts for how the model is asked.
+    pub fn calibration(&self) -> Option<&Calibration> {
+        let calibration = self.calibration.as_deref()?;
+        let version = &self.model.identity().version;
+        calibration.mismatch(version, &self.inference).is_none().then_some(calibration)
     }
 
     /// The same model, asked about photographs that were taken in all of these areas: answers are restricted to them, and
@@ -61,9 +99,19 @@ impl Geolocator {
         Geolocator { within: areas.to_vec(), ..self.clone() }
     }
 
+    /// The same model for a model that is made of it, asked in a way that [`LocationModel::check`] accepted.
+    pub(crate) fn asked(&self, inference: &Inference) -> Geolocator {
+        Geolocator { inference: *inference, ..self.clone() }
+    }
+
+    /// The model itself.
+    pub(crate) fn model(&self) -> &dyn LocationModel {
+        &*self.model
+    }
+
     /// Which model this is.
     pub fn identity(&self) -> &ModelIdentity {
-        self.model.identity()
+        &self.identity
     }
 
     /// How it is asked.
@@ -133,7 +181,10 @@ impl Geolocator {
     }
 
     fn estimate(&self, located: impl Into<Located>) -> Estimate {
-        let identity = self.model.identity().clone();
-        Estimate::new(located, identity, self.inference, self.warnings.clone())
+        let mut located = located.into();
+        if let Some(calibration) = self.calibration() {
+            located.density = calibration.apply(&located.density);
+        }
+        Estimate::new(located, self.identity.clone(), self.inference, self.warnings.clone())
     }
 }

@@ -4,6 +4,7 @@
 //! says, and answers with an [`Estimate`]. An [`Answer`] is what is printed, sent and stored of that.
 
 mod answer;
+mod calibration;
 mod estimate;
 mod features;
 mod footprint;
@@ -11,11 +12,13 @@ mod geolocator;
 mod in_turn;
 mod inference;
 mod model;
+mod reference;
 
 pub use answer::{
     Answer, AnswerOptions, CandidateFacts, ExifPlace, FootprintFacts, ImageFacts, ModelFacts,
-    PlaceFacts, PointFacts, RowFacts,
+    PlaceFacts, PointFacts, ReferenceFacts, RowFacts,
 };
+pub use calibration::{Calibration, Coverage, InvalidCalibration, calibrated};
 pub use estimate::{Candidate, Estimate, Summary};
 pub use features::features;
 pub use footprint::Footprint;
@@ -23,3 +26,4 @@ pub use geolocator::Geolocator;
 pub use in_turn::{ChosenBecause, LocateResult, NoAnswer, locate_because, locate_in_turn};
 pub use inference::{Decode, Inference, InferenceOptions, InvalidInference, Sampler};
 pub use model::{Frame, Located, LocationModel, ModelIdentity, NotItsKind};
+pub use reference::Reference;

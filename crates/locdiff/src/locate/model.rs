@@ -1,9 +1,11 @@
 //! What a model is, and what it says of itself.
 
+use locdiff_gallery::EncoderIdentity;
 use locdiff_sphere::{Density, DensityRecord};
 
 use super::footprint::Footprint;
 use super::inference::{Inference, InvalidInference};
+use super::reference::Reference;
 use crate::encoders::EncoderRecord;
 use crate::geography::Constraint;
 use crate::photo::Photo;
@@ -55,6 +57,12 @@ pub trait LocationModel: Send + Sync {
         None
     }
 
+    /// The encoder of [`LocationModel::embed`], as galleries store it: a gallery of the same can be searched with these
+    /// embeddings. `None` if they are not made to be compared.
+    fn embeds_with(&self) -> Option<EncoderIdentity> {
+        self.takes_embeddings_of().map(|(record, width)| record.for_gallery(width))
+    }
+
     /// One way to an answer by diffusion, to be watched: so many of the steps of this model, from "anywhere" to a
     /// place. Nothing if the model has no diffusion.
     fn denoising(&self, _photo: &Photo, _frames: usize, _inference: &Inference) -> Vec<Frame> {
@@ -94,11 +102,13 @@ pub struct Located {
     pub density: Density,
     /// The ground that it shows, if the model registered it against a map.
     pub footprint: Option<Footprint>,
+    /// Photographs of a gallery that resemble it, the most similar first; none without a gallery.
+    pub references: Vec<Reference>,
 }
 
 impl From<Density> for Located {
     fn from(density: Density) -> Located {
-        Located { density, footprint: None }
+        Located { density, footprint: None, references: Vec::new() }
     }
 }
 

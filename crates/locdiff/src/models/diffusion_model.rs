@@ -66,9 +66,9 @@ impl DiffusionModel {
             let sum = sha256_of_file(&weights).map_err(InvalidModel::file("read", weights))?;
             version.update(sum);
         }
-        if let Some(encoder) = &encoder {
-            version.update(&encoder.record().identity);
-        }
+        // Without an encoder, embeddings are those of the one that it was trained with.
+        let encoder_record = encoder.as_ref().map_or(&about.encoder, |encoder| encoder.record());
+        version.update(&encoder_record.identity);
         Ok(DiffusionModel::new(diffusion, about, encoder, name, version.finish_short()))
     }
 

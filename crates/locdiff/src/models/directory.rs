@@ -20,6 +20,8 @@ pub(super) const WEIGHTS: &str = "model.safetensors";
 pub(super) const CARD: &str = "README.md";
 /// What a model must give, beside its weights.
 pub(super) const SELF_TEST: &str = "self-test.json";
+/// What makes a directory a gallery.
+pub(super) const GALLERY: &str = "gallery.json";
 /// GeoCLIP's own releases have no kind.
 const GEOCLIP: &str = "geoclip-geolocation";
 
@@ -34,6 +36,10 @@ pub enum ModelKind {
     EarthView,
     /// GeoCLIP's head, location encoder and gallery.
     Geoclip,
+    /// Photographs with known places, in the format of `locdiff-gallery`, which has its own description.
+    Gallery,
+    /// A density model, a gallery, and a rule that makes one density of both.
+    Hybrid,
 }
 
 impl ModelKind {
@@ -43,6 +49,8 @@ impl ModelKind {
             ModelKind::Diffusion => "diffusion",
             ModelKind::EarthView => "earth-view",
             ModelKind::Geoclip => "geoclip",
+            ModelKind::Gallery => "gallery",
+            ModelKind::Hybrid => "hybrid",
         }
     }
 }
@@ -139,9 +147,11 @@ pub struct CheckedFile {
 }
 
 impl ModelDirectory {
-    /// Reads `config.json`, and nothing else.
+    /// Reads `config.json`, or `gallery.json` of a gallery, and nothing else.
     pub fn read(path: &Path) -> Result<ModelDirectory, InvalidModel> {
-        let file = path.join(CONFIG);
+        let manifest = path.join(GALLERY);
+        let is_gallery = manifest.is_file() && !path.join(CONFIG).is_file();
+        let file = if is_gallery { manifest } else { path.join(CONFIG) };
         // Whoever names the run means its model.
         let model = path.join("model");
         let reason = match file.is_file() {
@@ -160,7 +170,9 @@ impl ModelDirectory {
         let text = fs::read_to_string(&file).map_err(InvalidModel::file("read", file.clone()))?;
         let invalid = |error| InvalidModel::Config { path: file.clone(), error };
         let config: Value = serde_json::from_str(&text).map_err(invalid)?;
-        let kind = if config["format"] == FORMAT && config["version"] == VERSION {
+        let kind = if is_gallery {
+            ModelKind::Gallery
+        } else if config["format"] == FORMAT && config["version"] == VERSION {
             serde_json::from_value(config["kind"].clone()).map_err(invalid)?
         } else if config["format"] == FORMAT_1 && config["version"] == 1 {
             ModelKind::Diffusion
@@ -266,10 +278,17 @@ impl ModelDirectory {
 
     /// Bytes of all its files.
     pub fn size_bytes(&self) -> u64 {
-        let Ok(entries) = fs::read_dir(&self.path) else { return 0 };
-        let sizes = entries.filter_map(|entry| Some(entry.ok()?.metadata().ok()?.len()));
-        sizes.sum()
+        size_of(&self.path)
     }
+}
+
+fn size_of(directory: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(directory) else { return 0 };
+    let sizes = entries.flatten().filter_map(|entry| {
+        let facts = entry.metadata().ok()?;
+        Some(if facts.is_dir() { size_of(&entry.path()) } else { facts.len() })
+    });
+    sizes.sum()
 }
 
 /// Writes `config.json` of version 2 with the checksums of the files beside it. Last: a directory with a

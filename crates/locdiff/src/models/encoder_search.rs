@@ -9,6 +9,7 @@ use super::home::ModelHome;
 use super::opening::{CannotOpen, EncoderSource, OpenOptions};
 use crate::encoders::{Embedder, EncoderRecord, ImageEncoder, InvalidEncoder};
 use burn::tensor::Device;
+use locdiff_gallery::Gallery;
 
 /// A model's own encoder, if it has one: a directory in the model's.
 const OWN: &str = "encoder";
@@ -54,18 +55,7 @@ pub(super) fn find_encoder(
     };
     match &options.encoder {
         EncoderSource::NotNeeded => return Ok(None),
-        EncoderSource::Path(path) => {
-            // A name is welcome too.
-            let name = path.to_string_lossy();
-            let missing = || CannotOpen::Missing {
-                model: model.to_owned(),
-                missing: format!("there is no encoder `{name}`"),
-                remedy: "Give the directory of an encoder, or the name of an installed one"
-                    .to_owned(),
-            };
-            let found = open_encoder(&name, &options.home()?, &options.device()?)?;
-            return checked(found.ok_or_else(missing)?);
-        }
+        EncoderSource::Path(path) => return checked(open_given(path, model, options)?),
         EncoderSource::Installed => {}
     }
     if !record.is_known() {
@@ -100,4 +90,51 @@ pub(super) fn find_encoder(
             )))
         }
     }
+}
+
+/// The encoder that somebody gave, by path or name.
+fn open_given(
+    path: &Path,
+    model: &str,
+    options: &OpenOptions,
+) -> Result<Arc<dyn Embedder>, CannotOpen> {
+    let name = path.to_string_lossy();
+    let missing = || CannotOpen::Missing {
+        model: model.to_owned(),
+        missing: format!("there is no encoder `{name}`"),
+        remedy: "Give the directory of an encoder, or the name of an installed one".to_owned(),
+    };
+    let found = open_encoder(&name, &options.home()?, &options.device()?)?;
+    found.ok_or_else(missing)
+}
+
+/// The encoder of a gallery, checked to be the one that made its embeddings; `None` if it isn't needed.
+pub(super) fn find_gallery_encoder(
+    directory: &ModelDirectory,
+    gallery: &Gallery,
+    options: &OpenOptions,
+) -> Result<Option<Arc<dyn Embedder>>, CannotOpen> {
+    let (model, wanted, own) = (directory.name(), gallery.encoder(), directory.path().join(OWN));
+    let encoder = match &options.encoder {
+        EncoderSource::NotNeeded => return Ok(None),
+        EncoderSource::Path(path) => open_given(path, &model, options)?,
+        EncoderSource::Installed if own.is_dir() => open_path(&own, &options.device()?)?,
+        EncoderSource::Installed => {
+            let record = EncoderRecord::of_gallery(wanted);
+            let command =
+                record.command().map(|command| format!("Get it with `{command}`, or give"));
+            let missing = || CannotOpen::Missing {
+                model,
+                missing: format!("its image encoder, {wanted}, is not on this machine"),
+                remedy: format!(
+                    "{} its directory with --encoder PATH",
+                    command.unwrap_or_else(|| "Give".to_owned())
+                ),
+            };
+            let found = open_encoder(&wanted.name, &options.home()?, &options.device()?)?;
+            found.ok_or_else(missing)?
+        }
+    };
+    gallery.check_encoder(&encoder.record().for_gallery(encoder.width()))?;
+    Ok(Some(encoder))
 }

@@ -5,8 +5,11 @@ mod diffusion_model;
 mod directory;
 pub mod earth_view;
 mod encoder_search;
+mod gallery_model;
 pub mod geoclip;
 mod home;
+mod hybrid;
+mod hybrid_files;
 mod opening;
 mod registry;
 mod sample_kernel;
@@ -16,10 +19,14 @@ pub use diffusion_files::{CONDITION_FILE, DiffusionAbout, TrainingFacts};
 pub use diffusion_model::DiffusionModel;
 pub use directory::{CheckedFile, InvalidModel, ModelDirectory, ModelKind};
 pub use encoder_search::open_encoder;
+pub use gallery_model::GalleryModel;
 pub use home::{ModelHome, NoHome};
+pub use hybrid::HybridModel;
+pub use hybrid_files::{HybridConfig, HybridRule, create_hybrid};
 pub use opening::{CannotOpen, EncoderSource, MissingPart, OpenOptions};
 pub use registry::{
-    BUILT_IN, FOR_THE_GROUND, installed_models, model_directories, model_directory,
+    BUILT_IN, FOR_THE_GROUND, calibration_directory, installed_models, model_directories,
+    model_directory,
 };
 pub use self_test::{
     SelfTest, SelfTestFailed, record_published_geoclip, test_earth_view, test_encoder, test_geoclip,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use burn::tensor::Device;
+use locdiff_gallery::GalleryError;
 
 use super::directory::InvalidModel;
 use super::geoclip::GeoClipError;
@@ -63,6 +64,9 @@ impl OpenOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CannotOpen {
+    /// The model's calibration is damaged.
+    #[error(transparent)]
+    Calibration(#[from] crate::locate::InvalidCalibration),
     /// No model has that name, and no directory is there.
     #[error(
         "there is no model `{0}`: use {KNOWN_MODELS}, or the directory of a model such as runs/first/model"
@@ -86,6 +90,25 @@ pub enum CannotOpen {
         /// Both encoders.
         error: DifferentEncoder,
     },
+    /// The gallery of a hybrid is of another encoder than its model.
+    #[error(
+        "model `{model}` takes embeddings of {expected}, the gallery {} contains those of {found}: build the gallery with \
+         the encoder of the model",
+        gallery.display()
+    )]
+    OtherGallery {
+        /// The density model's name.
+        model: String,
+        /// The density model's encoder.
+        expected: String,
+        /// The gallery's directory.
+        gallery: PathBuf,
+        /// The gallery's encoder.
+        found: String,
+    },
+    /// The gallery is damaged, not fitted, or of another encoder.
+    #[error(transparent)]
+    Gallery(#[from] GalleryError),
     /// Nobody knows which encoder made the embeddings that it was trained on.
     #[error(
         "model `{model}` was trained on embeddings of an encoder that is known only as `{encoder}`: it can be \

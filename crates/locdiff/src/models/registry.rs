@@ -2,13 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
+use locdiff_gallery::Gallery;
+
 use super::diffusion_model::DiffusionModel;
 use super::directory::{InvalidModel, ModelDirectory, ModelKind};
 use super::earth_view::{self, EarthLocator};
+use super::gallery_model::GalleryModel;
 use super::geoclip::GeoClipLocator;
 use super::home::ModelHome;
+use super::hybrid::HybridModel;
+use super::hybrid_files::HybridConfig;
 use super::opening::{CannotOpen, OpenOptions};
-use crate::locate::Geolocator;
+use crate::locate::{Calibration, Geolocator};
 
 /// The model inside the program.
 pub const BUILT_IN: &str = earth_view::NAME;
@@ -33,18 +38,23 @@ impl Geolocator {
     ) -> Result<Geolocator, CannotOpen> {
         if name == BUILT_IN {
             options.expect_no_encoder(name)?;
-            return Ok(Geolocator::from_model(EarthLocator::built_in(&options.device()?))?);
+            let model = Geolocator::from_model(EarthLocator::built_in(&options.device()?))?;
+            let directory = calibration_directory(name, options.home().ok().as_ref());
+            return directory
+                .map_or(Ok(model.clone()), |directory| with_calibration(&model, &directory));
         }
         if name == FOR_THE_GROUND || name == OVER_A_GRID {
             let directory = options.home()?.model(FOR_THE_GROUND);
             let even = name == OVER_A_GRID;
             let model = GeoClipLocator::open(&directory, even, options, progress)?;
-            return Ok(Geolocator::from_model(model)?);
+            let model = Geolocator::from_model(model)?;
+            // Over another list of places it is another model.
+            return if even { Ok(model) } else { with_calibration(&model, &directory) };
         }
         let path = model_directory(name, options.home().ok().as_ref())
             .ok_or_else(|| CannotOpen::Unknown(name.to_owned()))?;
         let directory = ModelDirectory::read(&path)?;
-        Ok(match directory.kind() {
+        let model = match directory.kind() {
             ModelKind::Diffusion => {
                 Geolocator::from_model(DiffusionModel::open(&directory, options)?)
             }
@@ -56,8 +66,68 @@ impl Geolocator {
                 let model = GeoClipLocator::open(&path, false, options, progress)?;
                 Geolocator::from_model(model)
             }
-        }?)
+            ModelKind::Gallery => Geolocator::from_model(GalleryModel::open(&directory, options)?),
+            ModelKind::Hybrid => {
+                Geolocator::from_model(open_hybrid(&directory, options, progress)?)
+            }
+        }?;
+        with_calibration(&model, &path)
     }
+}
+
+/// A model with the calibration of its directory, if there is one.
+fn with_calibration(model: &Geolocator, directory: &Path) -> Result<Geolocator, CannotOpen> {
+    Ok(match Calibration::read(directory)? {
+        Some(calibration) => model.with_calibration(calibration)?,
+        None => model.clone(),
+    })
+}
+
+/// Where the calibration of a model is: in its directory; of the built-in one, under its name in the home of models.
+pub fn calibration_directory(name: &str, home: Option<&ModelHome>) -> Option<PathBuf> {
+    match name {
+        BUILT_IN => home.map(|home| home.model(BUILT_IN)),
+        _ => model_directory(name, home),
+    }
+}
+
+/// A hybrid with the model and the gallery that its directory names.
+fn open_hybrid(
+    directory: &ModelDirectory,
+    options: &OpenOptions,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<HybridModel, CannotOpen> {
+    let config = HybridConfig::read(directory)?;
+    let beside = |name: &str| {
+        let path = directory.path().join(name);
+        if path.is_dir() { path.to_string_lossy().into_owned() } else { name.to_owned() }
+    };
+    let model = open_part(&beside(&config.model), options, progress)?;
+    let gallery = Gallery::open(Path::new(&beside(&config.gallery)))?;
+    HybridModel::open(model, gallery, config, &directory.name(), options)
+}
+
+/// The density model of a hybrid.
+fn open_part(
+    name: &str,
+    options: &OpenOptions,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<Geolocator, CannotOpen> {
+    // A hybrid of itself would open itself without end, and a gallery would count its hits twice.
+    let path = model_directory(name, options.home().ok().as_ref());
+    if let Some(directory) = path.map(|path| ModelDirectory::read(&path)) {
+        let directory = directory?;
+        let kind = directory.kind();
+        if matches!(kind, ModelKind::Hybrid | ModelKind::Gallery) {
+            let path = directory.path().to_owned();
+            let reason = format!(
+                "is of kind {}, the model of a hybrid must be one that answers without a gallery",
+                kind.name()
+            );
+            return Err(InvalidModel::Contents { path, reason }.into());
+        }
+    }
+    Geolocator::open_with(name, options, progress)
 }
 
 /// The directory that a text names: a path, or a name in the home of models.

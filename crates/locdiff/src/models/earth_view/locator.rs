@@ -234,7 +234,8 @@ impl EarthLocator {
             return Err(NotItsKind::Other(why));
         };
         let footprint = best.registration.as_ref().and_then(footprint);
-        Ok(Located { density: density(&findings, &self.atlas.settings.errors), footprint })
+        let density = density(&findings, &self.atlas.settings.errors);
+        Ok(Located { footprint, ..Located::from(density) })
     }
 }
 

@@ -3,7 +3,7 @@
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::activation::relu;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Tensor, TensorData};
 
 use super::error::GeoClipError;
 use super::named_tensors::{NamedTensors, unit_rows};
@@ -25,6 +25,14 @@ impl ImageHead {
     pub fn embed(&self, features: Tensor<2>) -> Tensor<2> {
         let hidden = relu(self.hidden.forward(features)); // [images, 768]
         unit_rows(self.output.forward(hidden)) // [images, 512]
+    }
+
+    /// The same of one image.
+    pub(crate) fn embed_row(&self, features: &[f32]) -> Vec<f32> {
+        let features = TensorData::new(features.to_vec(), [1, features.len()]);
+        let device = self.output.weight.val().device();
+        let embedding = self.embed(Tensor::from_data(features, &device));
+        embedding.into_data_as::<f32>().try_into_vec().expect("f32")
     }
 
     /// How many numbers an embedding has.

@@ -238,3 +238,100 @@ fn tensors_that_do_not_fit_are_named() {
         "tensor location_encoder.LocEnc2.head.0.weight has shape [5, 9], expected [6, 9]"
     );
 }
+
+/// The paper's own setting: a model on CLIP's features searches a gallery of places through the head.
+#[test]
+fn a_gallery_of_places_is_searched_through_the_head() {
+    use crate::encoders::EncoderRecord;
+    use crate::locate::{
+        Geolocator, Inference, InvalidInference, Located, LocationModel, ModelIdentity, NotItsKind,
+    };
+    use crate::models::{HybridConfig, HybridModel, HybridRule};
+    use crate::photo::Photo;
+    use locdiff_gallery::{EncoderIdentity, Gallery, GalleryWriter};
+    use locdiff_sphere::{Anchors, Density};
+
+    struct Anywhere(ModelIdentity, EncoderRecord, usize);
+
+    impl LocationModel for Anywhere {
+        fn identity(&self) -> &ModelIdentity {
+            &self.0
+        }
+
+        fn check(&self, _: &Inference) -> Result<Vec<String>, InvalidInference> {
+            Ok(Vec::new())
+        }
+
+        fn locate(&self, photos: &[Photo], _: &Inference) -> Vec<Result<Located, NotItsKind>> {
+            photos.iter().map(|_| Ok(Density::uniform().into())).collect()
+        }
+
+        fn embed(&self, _: &[Photo]) -> Vec<Vec<f32>> {
+            Vec::new()
+        }
+
+        fn locate_embeddings(
+            &self,
+            rows: &[f32],
+            views: usize,
+            _: &Inference,
+        ) -> Option<Vec<Density>> {
+            Some(vec![Density::uniform(); rows.len() / (views * self.2)])
+        }
+
+        fn takes_embeddings_of(&self) -> Option<(&EncoderRecord, usize)> {
+            Some((&self.1, self.2))
+        }
+    }
+
+    let geoclip = tiny();
+    let folder = tempfile::tempdir().expect("a directory");
+    let directory = folder.path().join("places");
+    let places = Anchors::fibonacci(300).places().to_vec();
+    let encoder = EncoderIdentity {
+        name: "geoclip".to_owned(),
+        digest: format!("sha256:{}", geoclip.weights_sha256()),
+        preprocessing: "that of CLIP ViT-L/14".to_owned(),
+        dimension: geoclip.location_encoder.width(),
+    };
+    let embedded = geoclip.location_encoder.embed(&places);
+    let mut writer = GalleryWriter::create(&directory, &encoder).expect("begun");
+    let rows = values(embedded.clone());
+    for (row, place) in rows.chunks_exact(encoder.dimension).zip(&places) {
+        writer.push(row, *place, &place.to_string()).expect("a row");
+    }
+    writer.finish(|_| ()).expect("finished");
+
+    let width = geoclip.image_head.feature_width();
+    let open = |encoder: &str| {
+        let text = |text: &str| text.to_owned();
+        let identity = ModelIdentity {
+            name: text("anywhere"),
+            version: text("1"),
+            description: text("a test"),
+            calibrated: false,
+            prior: None,
+        };
+        let mut record = EncoderRecord::of_identity(encoder);
+        record.name = Some(text(encoder));
+        let model = Geolocator::from_model(Anywhere(identity, record, width)).expect("a model");
+        // All of the Earth is near a sample.
+        let mut config = HybridConfig::new("anywhere", "places", HybridRule::Paper);
+        config.radius_km = 20_000.0;
+        let gallery = Gallery::open(&directory).expect("a gallery");
+        HybridModel::with_geoclip(model, gallery, config, "both", &geoclip)
+    };
+    let text = open("another").expect_err("another encoder").to_string();
+    assert!(text.contains("another") && text.contains("geoclip"), "{text}");
+    let model = open("clip-vit-l-14").expect("the same");
+    let features: Vec<f32> = (0..width).map(|k| (k as f32 * 1.7).sin()).collect();
+    let density = model.locate_embeddings(&features, 1, &model.inference()).expect("embeddings");
+    let Density::PointMasses(spread) = &density[0] else { panic!("{}", density[0]) };
+    let image = geoclip
+        .image_head
+        .embed(Tensor::from_data(TensorData::new(features, [1, width]), &Device::flex()));
+    let logits = values(geoclip.logits(image, embedded));
+    let best = (0..places.len()).max_by(|a, b| logits[*a].total_cmp(&logits[*b]));
+    let winner = spread.points().places()[0];
+    assert!(winner.distance_km(places[best.expect("a place")]) < 1.0, "{winner}");
+}

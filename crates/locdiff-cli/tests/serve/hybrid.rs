@@ -1,0 +1,118 @@
+//! A trained model and a gallery of its training pictures as one model, asked by every command.
+
+use std::path::Path;
+
+use locdiff_gallery::{Fit, Gallery, GalleryWriter};
+use locdiff_sphere::LatLon;
+use locdiff_train::{Dataset, Ids, OnBadShard, StreamOptions};
+use serde_json::{Value, json};
+
+use crate::chain::Workshop;
+use crate::client::Running;
+use crate::schema::{assert_fits, fits};
+
+/// Embeddings, places and ids of a data set.
+fn rows(data: &Path) -> (Vec<(Vec<f32>, LatLon, String)>, locdiff_gallery::EncoderIdentity) {
+    let data = Dataset::open(data.to_str().unwrap(), OnBadShard::Fail).unwrap();
+    let width = data.layout().width;
+    let options = StreamOptions { epochs: Some(1), ids: Ids::Include, ..StreamOptions::default() };
+    let mut rows = Vec::new();
+    for batch in data.stream(options).unwrap() {
+        let batch = batch.unwrap();
+        let embeddings = batch.embeddings.chunks_exact(width).map(<[f32]>::to_vec);
+        for ((embedding, place), id) in embeddings.zip(batch.places).zip(batch.ids) {
+            rows.push((embedding, place, id));
+        }
+    }
+    (rows, data.layout().encoder.for_gallery(width))
+}
+
+#[test]
+fn a_model_and_a_gallery_answer_together_and_name_references() {
+    let workshop = Workshop::new();
+    workshop.success("embed pictures/manifest.csv --encoder tiny-clip --out embeddings");
+    workshop.success("train tiny.toml --data embeddings --out runs/first");
+    let (rows, encoder) = rows(&workshop.at("embeddings"));
+    let mut writer = GalleryWriter::create(&workshop.at("gallery"), &encoder).unwrap();
+    for (embedding, place, id) in &rows {
+        writer.push(embedding, *place, id).unwrap();
+    }
+    writer.finish(|_| ()).unwrap();
+
+    // Before a fit it has no density.
+    let make = "model hybrid --model runs/first/model --gallery gallery --out both --json";
+    for command in [make, "predict pictures/05.png --model gallery"] {
+        let (code, complaint) = workshop.failure(command);
+        assert!(code == 1 && complaint.contains("`locdiff gallery fit`"), "{code}: {complaint}");
+    }
+    // Held-out pictures that resemble references and were taken nearby.
+    let gallery = Gallery::open(&workshop.at("gallery")).unwrap();
+    let mut fit = Fit::new(&gallery);
+    for copy in 0..3 {
+        for (row, (embedding, place, id)) in rows.iter().enumerate() {
+            let step = |k: usize| 0.01 * ((k * 7 + row * 3 + copy) as f32).sin();
+            let near: Vec<f32> =
+                embedding.iter().enumerate().map(|(k, x)| x * (1.0 + step(k))).collect();
+            let place = place.destination(f64::from(copy as u32) * 120.0, 30.0);
+            fit.push(&near, place, &format!("held-out-{copy}-{id}")).unwrap();
+        }
+    }
+    fit.finish("copies").unwrap().write(&gallery).unwrap();
+
+    let made = workshop.json(make);
+    assert_eq!((&made["model"], &made["rule"]), (&json!("both"), &json!("product")));
+    assert_eq!(workshop.failure(make).0, 1, "a directory is never overwritten");
+    workshop.success(
+        "model hybrid --model runs/first/model --gallery gallery --rule paper --out papers",
+    );
+    let shown = workshop.json("model show both --json");
+    assert_eq!((&shown["kind"], &shown["rule"]), (&json!("hybrid"), &json!("product")));
+    assert_eq!(shown["encoder"]["name"], "tiny-clip");
+    for model in ["both", "papers", "gallery"] {
+        assert_eq!(workshop.json(&format!("model verify {model} --json"))["ok"], true);
+        let answer = workshop.json(&format!("predict pictures/05.png --model {model} --json"));
+        assert_fits(&answer);
+        let found = &answer["candidates"][0]["references"][0];
+        assert!(found["id"].as_str().unwrap().contains("05"), "{model}: {found}");
+        assert!(found["similarity"].as_f64().unwrap() > 0.99, "{model}: {found}");
+        assert!(found["distance_km"].as_f64().unwrap() < 300.0, "{model}: {found}");
+    }
+    let alone = workshop.json("predict pictures/05.png --model runs/first/model --json");
+    assert!(alone["candidates"].as_array().unwrap().iter().all(|c| c.get("references").is_none()));
+    let text = workshop.success("predict pictures/05.png --model both");
+    assert!(text.contains("like ") && text.contains("km away"), "{text}");
+
+    // Server, GeoJSON and evaluation open it as any model.
+    let path = workshop.at("both");
+    let server = Running::start_in(&workshop.at("home"), &["--model", path.to_str().unwrap()]);
+    let picture = std::fs::read(workshop.at("pictures/05.png")).unwrap();
+    let served = server.post("/v1/locate", &picture).json();
+    fits("LocateAnswer", &served);
+    let printed = workshop.json("predict pictures/05.png --model both --json");
+    assert_eq!(served["results"][0]["candidates"], printed["candidates"]);
+    let collection = workshop.json("predict pictures/05.png --model both --geojson");
+    for feature in collection["features"].as_array().unwrap() {
+        fits("FeatureProperties", &feature["properties"]);
+    }
+    let nll = |model: &str| -> f64 {
+        let scores: Value = workshop
+            .json(&format!("evaluate --model {model} --data embeddings --json --resamples 0"));
+        assert_eq!(scores["images"], 40);
+        scores["density_scores"]["nll_nats"]["value"].as_f64().unwrap()
+    };
+    let (both, alone) = (nll("both"), nll("runs/first/model"));
+    assert!(both < alone - 1.0, "{both} and {alone}");
+
+    // Another encoder is rejected, and both are named.
+    let other = locdiff_gallery::EncoderIdentity { name: "other".to_owned(), ..encoder };
+    let other = locdiff_gallery::EncoderIdentity { digest: "other id:1".to_owned(), ..other };
+    let mut writer = GalleryWriter::create(&workshop.at("others"), &other).unwrap();
+    writer.push(&rows[0].0, rows[0].1, "a").unwrap();
+    writer.finish(|_| ()).unwrap();
+    let (code, complaint) = workshop
+        .failure("model hybrid --model runs/first/model --gallery others --out no --rule paper");
+    assert!(
+        code == 1 && complaint.contains("tiny-clip") && complaint.contains("other id:1"),
+        "{complaint}"
+    );
+}

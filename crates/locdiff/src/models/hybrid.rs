@@ -1,0 +1,376 @@
+//! A density model and a gallery as one model.
+//!
+//! Rule `product`: the model's density times the likelihood ratio of the gallery's hits, normalized. Either of the two
+//! can overrule the other. The prior of the gallery is divided out, so that the prior of the answer is the model's.
+//!
+//! Rule `paper` (LocDiff-H, appendix "A LocDiff-H Hybrid Approach"): samples of the model, the references within 200 km of
+//! any of them, and of those the most similar is the answer. A kernel makes a density of that one place. What the model
+//! excludes stays excluded. The paper's gallery is GeoCLIP's: places instead of photographs, as its location encoder embeds
+//! them. A model on embeddings of CLIP ViT-L/14, on which GeoCLIP stands, searches such a gallery through GeoCLIP's head.
+
+use locdiff_gallery::{EncoderIdentity, Gallery, GalleryError, Hit, Likelihood};
+use locdiff_sphere::{Area, Density, Kernel, LatLon, PointMasses};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+
+use super::gallery_model::{gallery_version, mean_direction, reference};
+use super::geoclip::{GeoClip, ImageHead};
+use super::hybrid_files::{HybridConfig, HybridRule};
+use super::opening::{CannotOpen, OpenOptions};
+use crate::checksum::Checksum;
+use crate::encoders::EncoderRecord;
+use crate::geography::Constraint;
+use crate::locate::{
+    Frame, Geolocator, Inference, InvalidInference, Located, LocationModel, ModelIdentity,
+    NotItsKind,
+};
+use crate::photo::Photo;
+
+/// The name of GeoCLIP, and of the encoder that it stands on.
+const GEOCLIP: &str = "geoclip";
+const BACKBONE: &str = "clip-vit-l-14";
+/// So many hits are looked at if some do not count: enough that others are left.
+const SEARCHED_BEFORE_REMOVAL: usize = 4096;
+
+/// A density model, a gallery of the same encoder, and the rule that makes one density of both.
+#[derive(Debug)]
+pub struct HybridModel {
+    model: Geolocator,
+    gallery: Gallery,
+    /// None if the gallery is not fitted, which only the paper's rule permits.
+    likelihood: Option<Likelihood>,
+    config: HybridConfig,
+    /// Makes queries of the model's embeddings, if the gallery is GeoCLIP's.
+    head: Option<ImageHead>,
+    identity: ModelIdentity,
+}
+
+impl HybridModel {
+    /// A hybrid of its parts, which must fit together; GeoCLIP's head is found if the gallery needs it.
+    pub(super) fn open(
+        model: Geolocator,
+        gallery: Gallery,
+        config: HybridConfig,
+        name: &str,
+        options: &OpenOptions,
+    ) -> Result<HybridModel, CannotOpen> {
+        let is_places = gallery.encoder().name == GEOCLIP;
+        if is_places && model.model().embeds_with().is_some_and(|encoder| encoder.name != GEOCLIP) {
+            let geoclip = GeoClip::open(&options.home()?.model(GEOCLIP), &options.device()?)?;
+            return HybridModel::with_geoclip(model, gallery, config, name, &geoclip);
+        }
+        HybridModel::new(model, gallery, config, name)
+    }
+
+    /// A hybrid of a model on embeddings of CLIP ViT-L/14 and a gallery that GeoCLIP's location encoder made.
+    pub fn with_geoclip(
+        model: Geolocator,
+        gallery: Gallery,
+        config: HybridConfig,
+        name: &str,
+        geoclip: &GeoClip,
+    ) -> Result<HybridModel, CannotOpen> {
+        let head = &geoclip.image_head;
+        let is_backbone = model.takes_embeddings_of().is_some_and(|(record, width)| {
+            record.name.as_deref() == Some(BACKBONE) && width == head.feature_width()
+        });
+        if !is_backbone
+            || gallery.encoder().digest != format!("sha256:{}", geoclip.weights_sha256())
+        {
+            return Err(other_gallery(&model, &gallery));
+        }
+        HybridModel::of_one_encoder(model, gallery, config, name, Some(head.clone()))
+    }
+
+    /// A hybrid of its parts. Both must be of the same encoder; the rule `product` needs a fitted gallery.
+    pub fn new(
+        model: Geolocator,
+        gallery: Gallery,
+        config: HybridConfig,
+        name: &str,
+    ) -> Result<HybridModel, CannotOpen> {
+        match model.model().embeds_with() {
+            Some(encoder) if encoder.is_same(gallery.encoder()) => {
+                HybridModel::of_one_encoder(model, gallery, config, name, None)
+            }
+            _ => Err(other_gallery(&model, &gallery)),
+        }
+    }
+
+    fn of_one_encoder(
+        model: Geolocator,
+        gallery: Gallery,
+        config: HybridConfig,
+        name: &str,
+        head: Option<ImageHead>,
+    ) -> Result<HybridModel, CannotOpen> {
+        let part = model.identity().name.clone();
+        let likelihood = match (Likelihood::read(&gallery), config.rule) {
+            (Ok(likelihood), _) => Some(likelihood),
+            (Err(GalleryError::NotFitted { .. }), HybridRule::Paper) => None,
+            (Err(error), _) => return Err(error.into()),
+        };
+        let mut version = Checksum::default();
+        version.update(serde_json::to_string(&config).expect("a configuration is JSON"));
+        version.update(&model.identity().version);
+        version.update(gallery_version(&gallery)?);
+        let HybridConfig { rule, radius_km, .. } = config;
+        let prior = match rule {
+            HybridRule::Product => "the prior of the gallery is divided out".to_owned(),
+            HybridRule::Paper => format!(
+                "within {radius_km} km of its samples, photographs are taken where those of the gallery were: the prior \
+                 of the gallery is not divided out"
+            ),
+        };
+        let own = model.identity().prior.as_ref().map(|prior| format!("{prior}; "));
+        let identity = ModelIdentity {
+            name: name.to_owned(),
+            version: version.finish_short(),
+            description: format!(
+                "{} of {part} and a gallery of {} references; {part} is {}",
+                rule.in_words(),
+                gallery.len(),
+                model.identity().description,
+            ),
+            calibrated: false,
+            prior: Some(own.unwrap_or_default() + &prior),
+        };
+        Ok(HybridModel { model, gallery, likelihood, config, head, identity })
+    }
+
+    /// The gallery.
+    pub fn gallery(&self) -> &Gallery {
+        &self.gallery
+    }
+
+    /// What the answer to one embedding would be if the gallery had no references in an area: what it owes to them. `None` if
+    /// the model takes photographs only.
+    pub fn locate_without(
+        &self,
+        embedding: &[f32],
+        inference: &Inference,
+        removed: &Area,
+    ) -> Option<Located> {
+        let estimate = self.model.asked(inference).locate_embeddings(embedding, 1)?.pop()?;
+        let removed = Some(removed);
+        let query = self.query(embedding, embedding.len());
+        Some(self.combined(estimate.density().clone(), &query, inference, &[], removed))
+    }
+
+    /// What the gallery is searched with, from the embeddings of one or several views.
+    fn query(&self, views: &[f32], width: usize) -> Vec<f32> {
+        match &self.head {
+            None => mean_direction(views, width),
+            Some(head) => {
+                let embedded = views.chunks_exact(width).map(|view| head.embed_row(view));
+                mean_direction(&embedded.collect::<Vec<_>>().concat(), head.width())
+            }
+        }
+    }
+
+    /// What the model and the gallery make of a photograph together. An embedding of no use leaves the model's density.
+    fn combined(
+        &self,
+        density: Density,
+        query: &[f32],
+        inference: &Inference,
+        within: &[Constraint],
+        removed: Option<&Area>,
+    ) -> Located {
+        let found = match (self.config.rule, &self.likelihood) {
+            (HybridRule::Product, Some(likelihood)) => {
+                self.product(likelihood, &density, query, removed)
+            }
+            _ => self.paper(&density, query, inference, within, removed),
+        };
+        found.unwrap_or_else(|_| density.into())
+    }
+
+    fn product(
+        &self,
+        likelihood: &Likelihood,
+        density: &Density,
+        query: &[f32],
+        removed: Option<&Area>,
+    ) -> Result<Located, GalleryError> {
+        let count = if removed.is_some() { SEARCHED_BEFORE_REMOVAL } else { Likelihood::HITS };
+        let mut hits = self.gallery.search(query, count)?;
+        hits.retain(|hit| !self.is_in(removed, hit));
+        hits.truncate(Likelihood::HITS);
+        let density = likelihood.evidence(&self.gallery, &hits)?.product(density)?;
+        Ok(self.located(density, &hits))
+    }
+
+    /// Without references near the samples, the answer is the model's own density.
+    fn paper(
+        &self,
+        density: &Density,
+        query: &[f32],
+        inference: &Inference,
+        within: &[Constraint],
+        removed: Option<&Area>,
+    ) -> Result<Located, GalleryError> {
+        let areas = within.iter().map(Constraint::area);
+        let narrowed = areas
+            .clone()
+            .try_fold(density.clone(), |density, area| density.restricted_to(area.clone()))?;
+        let around = self.samples(&narrowed, inference).into_iter();
+        let circles: Vec<Area> =
+            around.filter_map(|place| Area::circle(place, self.config.radius_km).ok()).collect();
+        // What lies beyond a border may be more similar than all within.
+        let all = within.is_empty() && removed.is_none();
+        let count = if all { Likelihood::HITS } else { self.gallery.len() };
+        let mut hits = self.gallery.search_within(query, &circles, count)?;
+        hits.retain(|hit| {
+            areas.clone().all(|area| self.is_in(Some(area), hit)) && !self.is_in(removed, hit)
+        });
+        hits.truncate(Likelihood::HITS);
+        let Some(best) = hits.first() else { return Ok(density.clone().into()) };
+        let kernel = match &self.likelihood {
+            Some(likelihood) => Kernel::new(likelihood.width_km)?,
+            None => Kernel::default(),
+        };
+        let winner = PointMasses::new(vec![self.gallery.place(best.row)], &[1.0])?;
+        Ok(self.located(winner.spread(kernel), &hits))
+    }
+
+    fn is_in(&self, area: Option<&Area>, hit: &Hit) -> bool {
+        area.is_some_and(|area| area.contains(self.gallery.place(hit.row)))
+    }
+
+    /// Samples that the model has drawn, or, of a model that answers with a density, drawn from the density.
+    fn samples(&self, density: &Density, inference: &Inference) -> Vec<LatLon> {
+        match density {
+            Density::PointMasses(spread) if spread.points().len() <= inference.draws() => {
+                spread.points().places().to_vec()
+            }
+            density => {
+                let mut rng = ChaCha8Rng::seed_from_u64(inference.seed);
+                density.survey().sample(self.config.count, &mut rng)
+            }
+        }
+    }
+
+    fn located(&self, density: Density, hits: &[Hit]) -> Located {
+        let references = hits.iter().map(|hit| reference(&self.gallery, hit)).collect();
+        Located { references, ..Located::from(density) }
+    }
+}
+
+/// Names both encoders.
+fn other_gallery(model: &Geolocator, gallery: &Gallery) -> CannotOpen {
+    let expected = model.model().embeds_with();
+    CannotOpen::OtherGallery {
+        model: model.identity().name.clone(),
+        expected: expected.map_or("its own encoder".to_owned(), |encoder| encoder.to_string()),
+        gallery: gallery.path().to_owned(),
+        found: gallery.encoder().to_string(),
+    }
+}
+
+impl LocationModel for HybridModel {
+    fn identity(&self) -> &ModelIdentity {
+        &self.identity
+    }
+
+    fn inference(&self) -> Inference {
+        *self.model.inference()
+    }
+
+    fn check(&self, inference: &Inference) -> Result<Vec<String>, InvalidInference> {
+        let mut warnings = self.model.model().check(inference)?;
+        if self.config.rule == HybridRule::Paper {
+            warnings.push(
+                "the paper's rule answers with one reference: radii and regions are those of the kernel"
+                    .to_owned(),
+            );
+        }
+        Ok(warnings)
+    }
+
+    fn locate(&self, photos: &[Photo], inference: &Inference) -> Vec<Result<Located, NotItsKind>> {
+        self.locate_within(photos, inference, &[])
+    }
+
+    fn locate_within(
+        &self,
+        photos: &[Photo],
+        inference: &Inference,
+        within: &[Constraint],
+    ) -> Vec<Result<Located, NotItsKind>> {
+        let model = self.model.asked(inference);
+        let queries = model.embed(photos);
+        if queries.len() != photos.len() {
+            let why = "the model was opened without its encoder";
+            return photos.iter().map(|_| Err(NotItsKind::Other(why.to_owned()))).collect();
+        }
+        // A photograph is embedded once if one view of it is all that the model takes.
+        let once = (inference.views == 1)
+            .then(|| model.locate_embeddings(&queries.concat(), 1))
+            .flatten()
+            .map(|estimates| estimates.into_iter().map(Ok).collect());
+        let estimates: Vec<_> = once.unwrap_or_else(|| model.locate_all(photos));
+        let jobs = estimates.into_par_iter().zip(&queries);
+        jobs.map(|(estimate, query)| {
+            let estimate = estimate?;
+            let density = estimate.density().clone();
+            let query = self.query(query, query.len());
+            let located = self.combined(density, &query, inference, within, None);
+            Ok(Located { footprint: estimate.footprint().copied(), ..located })
+        })
+        .collect()
+    }
+
+    fn embed(&self, photos: &[Photo]) -> Vec<Vec<f32>> {
+        self.model.embed(photos)
+    }
+
+    fn locate_embeddings(
+        &self,
+        embeddings: &[f32],
+        views: usize,
+        inference: &Inference,
+    ) -> Option<Vec<Density>> {
+        let (_, width) = self.model.takes_embeddings_of()?;
+        let estimates = self.model.asked(inference).locate_embeddings(embeddings, views)?;
+        let jobs = estimates.into_par_iter().zip(embeddings.par_chunks_exact(views * width));
+        let combined = jobs.map(|(estimate, row)| {
+            let query = self.query(row, width);
+            self.combined(estimate.density().clone(), &query, inference, &[], None).density
+        });
+        Some(combined.collect())
+    }
+
+    fn takes_embeddings_of(&self) -> Option<(&EncoderRecord, usize)> {
+        self.model.takes_embeddings_of()
+    }
+
+    fn embeds_with(&self) -> Option<EncoderIdentity> {
+        self.model.model().embeds_with()
+    }
+
+    fn denoising(&self, photo: &Photo, frames: usize, inference: &Inference) -> Vec<Frame> {
+        self.model.model().denoising(photo, frames, inference)
+    }
+
+    fn rejects_pictures(&self) -> bool {
+        self.model.rejects_pictures()
+    }
+
+    fn compares_with_maps(&self) -> bool {
+        self.model.model().compares_with_maps()
+    }
+
+    fn usual_steps(&self) -> Option<usize> {
+        self.model.model().usual_steps()
+    }
+
+    fn evaluations(&self, inference: &Inference) -> usize {
+        self.model.model().evaluations(inference)
+    }
+
+    fn can_denoise(&self) -> bool {
+        self.model.can_denoise()
+    }
+}
