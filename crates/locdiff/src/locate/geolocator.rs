@@ -181,7 +181,7 @@ impl Geolocator {
     }
 
     fn estimate(&self, located: impl Into<Located>) -> Estimate {
-        let mut located = located.into();
+        let mut located: Located = located.into();
         if let Some(calibration) = self.calibration() {
             located.density = calibration.apply(&located.density);
         }
