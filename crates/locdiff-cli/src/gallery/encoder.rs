@@ -7,44 +7,19 @@ use anyhow::Context;
 use burn::tensor::Device;
 use locdiff::encoders::{Embedder, EncoderRecord};
 use locdiff::models::geoclip::{GeoClip, GeoClipEmbedder};
-use locdiff::photo::Preprocessing;
 use locdiff::{ModelHome, OpenOptions};
 use locdiff_gallery::{EncoderIdentity, Gallery, GalleryError};
 
 use crate::encoders;
 
-/// What is done to photographs before GeoCLIP. A gallery of places is built without CLIP, so that nothing finer can be stored.
-const GEOCLIP_PREPROCESSING: &str = "that of CLIP ViT-L/14";
-
-/// What a gallery stores about an encoder of images.
-pub(super) fn identity_of(record: &EncoderRecord, dimension: usize) -> EncoderIdentity {
-    let name = record.name.as_ref().unwrap_or(&record.identity).clone();
-    let preprocessing = match (&record.preprocessing, name.as_str()) {
-        (_, GeoClipEmbedder::NAME) => GEOCLIP_PREPROCESSING.to_owned(),
-        (Some(preprocessing), _) => preprocessing_text(preprocessing),
-        (None, _) => "unknown".to_owned(),
-    };
-    let digest = match &record.sha256 {
-        Some(sha256) => format!("sha256:{sha256}"),
-        // Embeddings of other programs: a line of text is all that there is.
-        None => record.identity.clone(),
-    };
-    EncoderIdentity { name, digest, preprocessing, dimension }
-}
-
 /// What a gallery of GeoCLIP's encodings of places stores.
 pub(super) fn identity_of_geoclip(geoclip: &GeoClip) -> EncoderIdentity {
-    EncoderIdentity {
-        name: GeoClipEmbedder::NAME.to_owned(),
-        digest: format!("sha256:{}", geoclip.weights_sha256()),
-        preprocessing: GEOCLIP_PREPROCESSING.to_owned(),
-        dimension: geoclip.location_encoder.width(),
-    }
-}
-
-fn preprocessing_text(preprocessing: &Preprocessing) -> String {
-    let Preprocessing { shortest_side, crop, mean, std, .. } = preprocessing;
-    format!("resize {shortest_side}, crop {crop}, mean {mean:?}, deviation {std:?}")
+    let record = EncoderRecord {
+        name: Some(GeoClipEmbedder::NAME.to_owned()),
+        sha256: Some(geoclip.weights_sha256()),
+        ..EncoderRecord::of_identity(GeoClipEmbedder::NAME)
+    };
+    record.for_gallery(geoclip.location_encoder.width())
 }
 
 /// An image encoder by name or path; `geoclip` is GeoCLIP's image side.
@@ -71,7 +46,7 @@ pub(super) fn of_gallery(
             format!("the encoder of the gallery {path} (--encoder gives its directory)")
         })?,
     };
-    check(gallery, &identity_of(encoder.record(), encoder.width()))?;
+    check(gallery, &encoder.record().for_gallery(encoder.width()))?;
     Ok(encoder)
 }
 

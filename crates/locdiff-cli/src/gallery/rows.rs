@@ -132,7 +132,7 @@ impl Rows {
         if layout.views > 1 {
             note(&format!("of {} views of each image, the first is taken", layout.views));
         }
-        let identity = encoder::identity_of(&layout.encoder, layout.width);
+        let identity = layout.encoder.for_gallery(layout.width);
         Ok(Rows { kind: Kind::Embeddings(set), identity, scratch })
     }
 
