@@ -48,7 +48,7 @@ for rows in sizes:
         theirs[rows] = figures(sys.executable, here / "usearch_hnsw.py", folder, str(rows))
 
 print("# Galleries\n")
-print(f"512 numbers per reference; {queries} queries; processor time of one core; medians.\n")
+print(f"512 numbers per reference; {queries} queries; processor time of one core, on average; opening is wall-clock time, the median of 11.\n")
 print("| references | real places / jittered | built per s | open, ms | query, ms | recall (plain, turned away) | in 16 circles, ms | rows in them | recall in them | GB |")
 print("|---|---|---|---|---|---|---|---|---|---|")
 for rows, found in ours.items():
