@@ -160,6 +160,20 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     (result, thread_ms() - began)
 }
 
+/// Processor time of each of so many pieces of work, on average. It is counted in steps of some ms, so that only sums over many mean
+/// anything: all are repeated for a second at least.
+fn mean_ms(count: usize, mut work: impl FnMut(usize)) -> f64 {
+    let (began, mut rounds) = (thread_ms(), 0);
+    loop {
+        (0..count).for_each(&mut work);
+        rounds += 1;
+        let spent = thread_ms() - began;
+        if spent >= 1000.0 {
+            return spent / (rounds * count) as f64;
+        }
+    }
+}
+
 fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     numbers[numbers.len() / 2]
@@ -192,24 +206,28 @@ fn measure(cache: &Cache, rows: usize, count: usize) -> anyhow::Result<()> {
     // Once to bring the files into memory.
     each().take(3).try_for_each(|query| gallery.search(query, HITS).map(drop))?;
 
-    let (mut found, mut query_ms) = (Vec::new(), Vec::new());
-    for query in each() {
-        let (hits, ms) = timed(|| gallery.search(query, HITS));
-        found.push(hits?);
-        query_ms.push(ms);
-    }
+    let found: Vec<Vec<Hit>> =
+        each().map(|query| gallery.search(query, HITS)).collect::<Result<_, _>>()?;
+    let query_ms = mean_ms(count, |k| {
+        gallery.search(&queries[k * DIMENSION..][..DIMENSION], HITS).expect("as before");
+    });
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let real = &cache.geoclip.gallery;
     let middles: Vec<[LatLon; CIRCLES]> = (0..count)
         .map(|_| std::array::from_fn(|_| real[rng.random_range(0..real.len())]))
         .collect();
-    let (mut restricted, mut restricted_ms) = (Vec::new(), Vec::new());
-    for (query, middles) in each().zip(&middles) {
-        let areas = middles.map(|middle| Area::circle(middle, CIRCLE_KM).unwrap());
-        let (hits, ms) = timed(|| gallery.search_within(query, &areas, HITS));
-        restricted.push(hits?);
-        restricted_ms.push(ms);
-    }
+    let areas: Vec<[Area; CIRCLES]> = middles
+        .iter()
+        .map(|middles| middles.map(|middle| Area::circle(middle, CIRCLE_KM).unwrap()))
+        .collect();
+    let restricted: Vec<Vec<Hit>> = each()
+        .zip(&areas)
+        .map(|(query, areas)| gallery.search_within(query, areas, HITS))
+        .collect::<Result<_, _>>()?;
+    let restricted_ms = mean_ms(count, |k| {
+        let query = &queries[k * DIMENSION..][..DIMENSION];
+        gallery.search_within(query, &areas[k], HITS).expect("as before");
+    });
 
     let exact = exact(&gallery, &queries, &middles);
     let (plain, turned): (Vec<usize>, Vec<usize>) = (0..count).partition(|k| k % 2 == 0);
@@ -241,11 +259,11 @@ fn measure(cache: &Cache, rows: usize, count: usize) -> anyhow::Result<()> {
             "queries": count,
             "build_per_s": 1e3 * rows as f64 / build_ms,
             "open_ms": open_ms,
-            "query_ms": median(query_ms),
+            "query_ms": query_ms,
             "recall": recall(&every),
             "recall_plain": recall(&plain),
             "recall_turned": recall(&turned),
-            "restricted_ms": median(restricted_ms),
+            "restricted_ms": restricted_ms,
             "restricted_recall": f64::from(good_within as u32) / f64::from(all_within as u32),
             "restricted_rows": inside,
             "bytes": info.bytes,

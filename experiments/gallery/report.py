@@ -48,7 +48,7 @@ for rows in sizes:
         theirs[rows] = figures(sys.executable, here / "usearch_hnsw.py", folder, str(rows))
 
 print("# Galleries\n")
-print(f"512 numbers per reference; {queries} queries; processor time of one core; medians.\n")
+print(f"512 numbers per reference; {queries} queries; processor time of one core, on average; opening is wall-clock time, the median of 11.\n")
 print("| references | real places / jittered | built per s | open, ms | query, ms | recall (plain, turned away) | in 16 circles, ms | rows in them | recall in them | GB |")
 print("|---|---|---|---|---|---|---|---|---|---|")
 for rows, found in ours.items():
@@ -62,7 +62,8 @@ for rows, found in theirs.items():
         f"| usearch {found['version']}, {rows:,} | | {found['build_per_s']:,.0f} | | {found['query_ms']:.2f} | {found['recall']:.4f} | | | | {found['gb']:.2f} |"
     )
 largest = ours[sizes[-1]]
-million = ours.get(1_000_000, largest)
+# What has 1m in its name was measured at a million, or is null.
+million, graph = ours.get(1_000_000, {}), theirs.get(1_000_000, {})
 if len(sizes) > 1:
     first, last = ours[sizes[-2]], largest
     per_row_ns = 1e6 * (last["query_ms"] - first["query_ms"]) / (last["rows"] - first["rows"])
@@ -73,15 +74,15 @@ if len(sizes) > 1:
 print()
 round_to = lambda number, digits: None if number is None else round(number, digits)
 print(json.dumps({
-    "build_per_s": round_to(million["build_per_s"], 0),
+    "build_per_s": round_to(largest["build_per_s"], 0),
     "open_ms": round_to(largest["open_ms"], 2),
-    "query_ms_1m": round_to(million["query_ms"], 2),
+    "query_ms_1m": round_to(million.get("query_ms"), 2),
     "query_ms_3m": round_to(ours.get(3_000_000, {}).get("query_ms"), 2),
-    "recall_1m": round_to(million["recall"], 4),
-    "restricted_ms_1m": round_to(million["restricted_ms"], 2),
-    "restricted_recall_1m": round_to(million["restricted_recall"], 4),
-    "usearch_recall_1m": round_to(theirs.get(million["rows"], {}).get("recall"), 4),
-    "gb_per_million": round_to(million["bytes"] / million["rows"] / 1e3, 3),
-    "rows_1m": million["rows"],
+    "recall_1m": round_to(million.get("recall"), 4),
+    "restricted_ms_1m": round_to(million.get("restricted_ms"), 2),
+    "restricted_recall_1m": round_to(million.get("restricted_recall"), 4),
+    "usearch_recall_1m": round_to(graph.get("recall"), 4),
+    "gb_per_million": round_to(largest["bytes"] / largest["rows"] / 1e3, 3),
     "n": queries,
+    "largest": {name: round_to(largest[name], 4) for name in ("rows", "query_ms", "recall", "restricted_ms", "restricted_recall")},
 }))

@@ -8,11 +8,11 @@ use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
 /// The places.
-pub const GALLERY: &str = "LAT,LON\n48.8566,2.3522\n38.7223,-9.1393\n-33.8688,151.2093\n-22.9068,-43.1729\n\
+pub(crate) const GALLERY: &str = "LAT,LON\n48.8566,2.3522\n38.7223,-9.1393\n-33.8688,151.2093\n-22.9068,-43.1729\n\
     64.1466,-21.9426\n-18.1416,178.4419\n48.8566,2.3522\n35.6762,139.6503\n";
 
 /// Installs it, with a small CLIP, in a home of models.
-pub fn install_geoclip(home: &Path) {
+pub(crate) fn install_geoclip(home: &Path) {
     let encoder = home.join("models/clip-vit-l-14");
     fs::create_dir_all(&encoder).unwrap();
     for file in ["config.json", "model.safetensors"] {
