@@ -1,7 +1,5 @@
 //! A model and a gallery as one model: the laws of both rules, and what is rejected.
 
-#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
