@@ -7,6 +7,7 @@ mod earth_view;
 mod geoclip;
 #[cfg(feature = "hub")]
 mod hub;
+mod hybrid;
 mod layout;
 mod models;
 mod vision_transformer;
