@@ -96,6 +96,9 @@ impl Input {
     }
 }
 
+/// Hears the embedding, place and id of a row.
+type Hear<'a> = dyn FnMut(&[f32], LatLon, &str) -> anyhow::Result<()> + 'a;
+
 impl Rows {
     /// Embeddings, or images that are embedded now.
     pub(super) fn of_data(images: &Images<'_>, stop: &Arc<AtomicBool>) -> anyhow::Result<Rows> {
@@ -164,7 +167,7 @@ impl Rows {
         &self,
         what: &'static str,
         stop: &AtomicBool,
-        row: &mut dyn FnMut(&[f32], LatLon, &str) -> anyhow::Result<()>,
+        row: &mut Hear<'_>,
     ) -> anyhow::Result<()> {
         let go_on = || match stop.load(Ordering::Relaxed) {
             true => Err(interrupted()),

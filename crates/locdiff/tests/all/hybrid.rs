@@ -18,7 +18,9 @@ use locdiff::{
     ModelIdentity, NotItsKind, OpenOptions, Photo,
 };
 use locdiff_gallery::{Gallery, GalleryWriter, Likelihood};
-use locdiff_sphere::{Anchors, Density, EARTH_RADIUS_KM, Kernel, LatLon, PointMasses, UnitVector};
+use locdiff_sphere::{
+    Anchors, Density, EARTH_RADIUS_KM, Kernel, LatLon, PlaceIndex, PointMasses, UnitVector,
+};
 use serde_json::json;
 
 /// An encoder that sees places: embeddings are directions, so that near places are similar.
