@@ -1,6 +1,7 @@
 //! Galleries of outputs of GeoCLIP's location encoder: how fast they are built, opened and searched, and what a search misses.
 //!
 //! `gallery encode WHEEL FOLDER ROWS` extends the cached encodings in FOLDER to so many rows; it may be interrupted.
+//! `gallery imitate WHEEL FOLDER ENCODED ROWS` encodes the first of them only; the others are encodings of the list with noise (simulated).
 //! `gallery measure WHEEL FOLDER ROWS QUERIES` builds FOLDER/gallery-ROWS if it isn't there, measures it, and prints JSON; queries and what an
 //! exact search finds are written for usearch_hnsw.py. Times are processor time of one thread.
 //!
@@ -47,6 +48,11 @@ fn main() -> anyhow::Result<()> {
     match &arguments[..] {
         ["encode", wheel, folder, rows] => {
             Cache::open(wheel.as_ref(), folder.as_ref())?.extend(rows.parse()?)
+        }
+        ["imitate", wheel, folder, encoded, rows] => {
+            let cache = Cache::open(wheel.as_ref(), folder.as_ref())?;
+            cache.extend(encoded.parse()?)?;
+            cache.imitate(encoded.parse()?, rows.parse()?)
         }
         ["measure", wheel, folder, rows, queries] => {
             let cache = Cache::open(wheel.as_ref(), folder.as_ref())?;
@@ -105,6 +111,29 @@ impl Cache {
                 let each = began.elapsed().as_secs_f64() / (done - first) as f64;
                 eprintln!("{done} of {rows} encoded, {:.0} s left", each * (rows - done) as f64);
             }
+        }
+        Ok(file.flush()?)
+    }
+
+    /// Rows of places that are moved as always, with the encoding of the place before it was moved, turned away by noise
+    /// to a cosine of 0.93 or more.
+    fn imitate(&self, encoded: usize, rows: usize) -> anyhow::Result<()> {
+        let bytes = std::fs::read(self.path())?;
+        let halves: Vec<f16> =
+            bytes.as_chunks::<2>().0.iter().map(|half| f16::from_le_bytes(*half)).collect();
+        let mut known = vec![0.0; halves.len()];
+        halves.convert_to_f32_slice(&mut known);
+        let mut file = BufWriter::new(OpenOptions::new().append(true).open(self.path())?);
+        let mut rng = ChaCha8Rng::seed_from_u64(5);
+        let noise: Vec<f32> = (0..64 * DIMENSION).map(|_| rng.sample(StandardNormal)).collect();
+        let per_number = 0.4 / (DIMENSION as f32).sqrt();
+        for row in self.rows()..rows {
+            let encoding = &known[row % encoded * DIMENSION..][..DIMENSION];
+            let first = rng.random_range(0..noise.len() - DIMENSION);
+            let scale = per_number * rng.random::<f32>() * length(encoding);
+            let turned = encoding.iter().zip(&noise[first..]).map(|(x, noise)| x + scale * noise);
+            let bytes: Vec<u8> = turned.flat_map(|x| f16::from_f32(x).to_le_bytes()).collect();
+            file.write_all(&bytes)?;
         }
         Ok(file.flush()?)
     }

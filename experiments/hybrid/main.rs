@@ -1,29 +1,27 @@
 //! A density model and a gallery: each alone, the paper's rule, and the product, on rendered views of an unseen source.
 //!
 //! ```text
-//! hybrid MODEL REFERENCES TEST MP16   with references from a data set of embeddings; MP16 is GeoCLIP's wheel
-//! hybrid MODEL TEST                   --quick: references are a part of the test rows, and none are like MP16
+//! hybrid answer MODEL REFERENCES TEST MP16 OUT   with references from a data set of embeddings; MP16 is GeoCLIP's wheel
+//! hybrid report OUT                              the figures of what was answered
 //! ```
 //!
-//! Of the test rows, some fit everything that is fitted: the likelihood of each gallery and a calibration of each method
-//! (the power or the kernel's width that is most likely, and the share of the uniform density). The others are scored.
+//! Of the test rows, 500 fit everything that is fitted: the likelihood of each gallery, the product with the model, and a
+//! calibration of each method, by the code of `locdiff gallery fit`, `locdiff model hybrid --data` and `locdiff calibrate`. The others
+//! are scored.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use burn::tensor::Device;
 use locdiff::encoders::EncoderRecord;
-use locdiff::locate::InvalidInference;
+use locdiff::locate::{Calibration, Coverage, calibrated};
 use locdiff::models::geoclip::GeoClip;
 use locdiff::models::{EncoderSource, HybridConfig, HybridModel, HybridRule};
-use locdiff::{
-    Geolocator, Inference, Located, LocationModel, ModelIdentity, NotItsKind, OpenOptions, Photo,
-};
-use locdiff_experiments::round;
+use locdiff::{Geolocator, Inference, LocationModel, OpenOptions};
+use locdiff_evaluate::fit_calibration;
+use locdiff_experiments::{read_npy, round, write_npy};
 use locdiff_gallery::{Fit, Gallery, GalleryWriter, Likelihood};
-use locdiff_sphere::{
-    Area, Density, Kernel, LatLon, PlaceIndex, PointMasses, Resampling, Score, UNIFORM_NLL_NATS,
-};
+use locdiff_sphere::{Area, Density, LatLon, PlaceIndex, Resampling, Score};
 use locdiff_train::{Dataset, Ids, OnBadShard, StreamOptions};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -39,13 +37,11 @@ const REMOVED_KM: f64 = 500.0;
 const MP16_KM: f64 = 150.0;
 /// The part of the references that a gallery like MP16 keeps.
 const MP16_PART: f64 = 0.25;
-/// Powers, widths and shares that calibrations try.
-const POWERS: [f64; 12] = [0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
-const WIDTHS_KM: [f64; 10] = [30.0, 50.0, 80.0, 120.0, 180.0, 260.0, 380.0, 550.0, 800.0, 1200.0];
-const SHARES: [f64; 12] = [1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.02, 0.05, 0.1, 0.15, 0.25, 0.4, 0.6];
 /// Below this, a difference is one.
 const LEVEL: f64 = 0.05;
 
+const HELD_OUT: &str = "rendered views of an unseen mosaic";
+const SETTINGS: [&str; 3] = ["even", "like MP16", "removed"];
 const METHODS: [&str; 4] = ["density", "retrieval", "paper", "product"];
 const PRODUCT: usize = 3;
 
@@ -104,92 +100,6 @@ impl Rows {
     }
 }
 
-/// A model whose densities are raised to a power and mixed with the uniform one.
-struct Calibrated {
-    model: Geolocator,
-    power: f64,
-    share: f64,
-}
-
-impl Calibrated {
-    fn density(&self, density: &Density) -> Density {
-        calibrated(density, self.power, self.share)
-    }
-}
-
-fn calibrated(density: &Density, power: f64, share: f64) -> Density {
-    let powered = match power {
-        1.0 => density.clone(),
-        power => Density::product(vec![(power, density.clone())]).unwrap(),
-    };
-    with_uniform(powered, share)
-}
-
-fn with_uniform(density: Density, share: f64) -> Density {
-    Density::mixture(vec![(1.0 - share, density), (share, Density::uniform())]).unwrap()
-}
-
-impl LocationModel for Calibrated {
-    fn identity(&self) -> &ModelIdentity {
-        self.model.identity()
-    }
-
-    fn check(&self, _inference: &Inference) -> Result<Vec<String>, InvalidInference> {
-        Ok(Vec::new())
-    }
-
-    fn locate(&self, photos: &[Photo], _inference: &Inference) -> Vec<Result<Located, NotItsKind>> {
-        let restricted = |estimate: locdiff::Estimate| self.density(estimate.density()).into();
-        self.model.locate_all(photos).into_iter().map(|answer| answer.map(restricted)).collect()
-    }
-
-    fn embed(&self, photos: &[Photo]) -> Vec<Vec<f32>> {
-        self.model.embed(photos)
-    }
-
-    fn locate_embeddings(
-        &self,
-        embeddings: &[f32],
-        views: usize,
-        _inference: &Inference,
-    ) -> Option<Vec<Density>> {
-        let estimates = self.model.locate_embeddings(embeddings, views)?;
-        Some(estimates.par_iter().map(|estimate| self.density(estimate.density())).collect())
-    }
-
-    fn takes_embeddings_of(&self) -> Option<(&EncoderRecord, usize)> {
-        self.model.takes_embeddings_of()
-    }
-}
-
-/// The share of the uniform density under which these log-densities are most likely, and the mean NLL.
-fn best_share(logs: &[f64]) -> (f64, f64) {
-    let nll = |share: f64| {
-        let uniform = share * (-UNIFORM_NLL_NATS).exp();
-        let sum: f64 = logs.iter().map(|log| -((1.0 - share) * log.exp() + uniform).ln()).sum();
-        sum / logs.len() as f64
-    };
-    let scored = SHARES.into_iter().map(|share| (share, nll(share)));
-    scored.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap()
-}
-
-/// The power and share under which truths are most likely.
-fn fit_power(densities: &[Density], truths: &[LatLon]) -> (f64, f64) {
-    let tried = POWERS.into_iter().map(|power| {
-        let logs: Vec<f64> = densities
-            .par_iter()
-            .zip(truths)
-            .map(|(density, truth)| {
-                Density::product(vec![(power, density.clone())]).unwrap().log_density(*truth)
-            })
-            .collect();
-        let (share, nll) = best_share(&logs);
-        (power, share, nll)
-    });
-    let (power, share, _) = tried.min_by(|a, b| a.2.total_cmp(&b.2)).unwrap();
-    (power, share)
-}
-
 /// What is found for each row: distance of the place to the truth, NLL, and the level of the region that holds the truth.
 #[derive(Clone)]
 struct Found {
@@ -198,11 +108,11 @@ struct Found {
     levels: Vec<f64>,
 }
 
-fn found(densities: Vec<Density>, truths: &[LatLon]) -> Found {
-    let rows: Vec<(f64, f64, f64)> = densities
-        .into_par_iter()
-        .zip(truths)
+fn found(answers: &Answers, sharpness: f64, background: f64) -> Found {
+    let rows: Vec<(f64, f64, f64)> = answers
+        .par_iter()
         .map(|(density, truth)| {
+            let density = calibrated(density, sharpness, background);
             let survey = density.survey();
             let place = survey.modes().modes[0].place;
             let outcome = survey.outcome(*truth);
@@ -219,10 +129,12 @@ fn found(densities: Vec<Density>, truths: &[LatLon]) -> Found {
 /// One row of the table: a gallery, perhaps with references removed.
 struct Setting {
     name: &'static str,
-    references: usize,
     /// In the order of [`METHODS`].
     found: Vec<Found>,
 }
+
+/// Densities with the truths that they are about.
+type Answers = Vec<(Density, LatLon)>;
 
 /// A gallery, fitted, and what is made with it.
 struct Methods<'a> {
@@ -238,7 +150,7 @@ struct Methods<'a> {
 impl<'a> Methods<'a> {
     fn new(
         directory: &Path,
-        model: impl Fn() -> Geolocator,
+        model: &Geolocator,
         test: &'a Rows,
         fitted: &'a Rows,
     ) -> Result<Methods<'a>> {
@@ -247,14 +159,21 @@ impl<'a> Methods<'a> {
         for (row, place) in fitted.places.iter().enumerate() {
             fit.push(fitted.embedding(row), *place, &fitted.ids[row])?;
         }
-        let likelihood = fit.finish("rendered views of an unseen mosaic")?;
+        let likelihood = fit.finish(HELD_OUT)?;
         likelihood.write(&gallery)?;
         let hybrid = |rule| -> Result<HybridModel> {
             let config = HybridConfig::new("model", "gallery", rule);
-            Ok(HybridModel::new(model(), Gallery::open(directory)?, config, "hybrid")?)
+            Ok(HybridModel::new(model.clone(), Gallery::open(directory)?, config, "hybrid")?)
         };
         let (paper, product) = (hybrid(HybridRule::Paper)?, hybrid(HybridRule::Product)?);
-        let inference = product.inference();
+        let rows: Vec<(Vec<f32>, LatLon, String)> = (0..fitted.places.len())
+            .map(|row| {
+                (fitted.embedding(row).to_vec(), fitted.places[row], fitted.ids[row].clone())
+            })
+            .collect();
+        let fusion = product.fit(&rows, HELD_OUT)?;
+        eprintln!("{fusion:?}");
+        let (product, inference) = (product.with_fusion(fusion), paper.inference());
         Ok(Methods { gallery, likelihood, paper, product, inference, test, fitted })
     }
 
@@ -266,73 +185,51 @@ impl<'a> Methods<'a> {
         self.likelihood.evidence(&self.gallery, &hits).unwrap().density().unwrap()
     }
 
-    fn hybrid(&self, model: &HybridModel, rows: &Rows, remove: bool) -> Vec<Density> {
-        if !remove {
-            return model.locate_embeddings(&rows.embeddings, 1, &self.inference).unwrap();
-        }
+    fn retrievals(&self, rows: &Rows, remove: bool) -> Answers {
         let density = |row: usize| {
-            let removed = circle(rows.places[row]);
-            model.locate_without(rows.embedding(row), &self.inference, &removed).unwrap().density
+            let removed = remove.then(|| circle(rows.places[row]));
+            (self.retrieval(rows, row, removed.as_ref()), rows.places[row])
         };
         (0..rows.places.len()).into_par_iter().map(density).collect()
     }
 
-    fn retrievals(&self, rows: &Rows, remove: bool) -> Vec<Density> {
+    fn hybrid(&self, model: &HybridModel, rows: &Rows, remove: bool) -> Answers {
         let density = |row: usize| {
-            let removed = remove.then(|| circle(rows.places[row]));
-            self.retrieval(rows, row, removed.as_ref())
+            let (embedding, place) = (rows.embedding(row), rows.places[row]);
+            let located = if remove {
+                model.locate_without(embedding, &self.inference, &circle(place)).unwrap().density
+            } else {
+                model.locate_embeddings(embedding, 1, &self.inference).unwrap().remove(0)
+            };
+            (located, place)
         };
         (0..rows.places.len()).into_par_iter().map(density).collect()
     }
 
     /// All methods. Calibrations are those of the whole gallery: nobody knows beforehand that references are missing.
-    fn setting(&self, name: &'static str, remove: bool, density: &Found) -> Setting {
-        let (test, fitted) = (self.test, self.fitted);
-        let logs = |densities: &[Density]| -> Vec<f64> {
-            let pairs = densities.iter().zip(&fitted.places);
-            pairs.map(|(density, truth)| density.log_density(*truth)).collect()
-        };
-        let uniform = |densities: Vec<Density>, share: f64| -> Vec<Density> {
-            densities.into_iter().map(|density| with_uniform(density, share)).collect()
-        };
-        let (share, nll) = best_share(&logs(&self.retrievals(fitted, false)));
-        eprintln!("{name}: retrieval mixed with {share}, {nll:.3} nats on fitted rows");
-        let retrieval = found(uniform(self.retrievals(test, remove), share), &test.places);
-
-        let winners = self.hybrid(&self.paper, fitted, false);
-        let tried = WIDTHS_KM.into_iter().map(|width_km| {
-            let wide: Vec<Density> =
-                winners.iter().map(|density| widened(density, width_km)).collect();
-            let (share, nll) = best_share(&logs(&wide));
-            (width_km, share, nll)
-        });
-        let (width_km, share, nll) = tried.min_by(|a, b| a.2.total_cmp(&b.2)).unwrap();
-        eprintln!("{name}: paper {width_km} km wide, mixed with {share}, {nll:.3} nats");
-        let winners = self.hybrid(&self.paper, test, remove);
-        let wide = winners.iter().map(|density| widened(density, width_km)).collect();
-        let paper = found(uniform(wide, share), &test.places);
-
-        let (share, nll) = best_share(&logs(&self.hybrid(&self.product, fitted, false)));
-        eprintln!("{name}: product mixed with {share}, {nll:.3} nats");
-        let product = found(uniform(self.hybrid(&self.product, test, remove), share), &test.places);
-        let found = vec![density.clone(), retrieval, paper, product];
-        Setting { name, references: self.gallery.len(), found }
+    fn settings(&self, names: &[(&'static str, bool)], density: &Found) -> Vec<Setting> {
+        let mut settings: Vec<Setting> =
+            names.iter().map(|(name, _)| Setting { name, found: vec![density.clone()] }).collect();
+        for method in &METHODS[1..] {
+            let answers = |rows: &Rows, remove: bool| match *method {
+                "retrieval" => self.retrievals(rows, remove),
+                "paper" => self.hybrid(&self.paper, rows, remove),
+                _ => self.hybrid(&self.product, rows, remove),
+            };
+            let held_out = answers(self.fitted, false);
+            let (sharpness, background) = fit_calibration(&held_out.iter().collect::<Vec<_>>());
+            eprintln!("{method}: sharpness {sharpness:.3}, background {background:.5}");
+            for (setting, (name, remove)) in settings.iter_mut().zip(names) {
+                setting.found.push(found(&answers(self.test, *remove), sharpness, background));
+                eprintln!("{name}, {method}: {:.3} nats", mean(&setting.found.last().unwrap().nll));
+            }
+        }
+        settings
     }
 }
 
 fn circle(place: LatLon) -> Area {
     Area::circle(place, REMOVED_KM).unwrap()
-}
-
-/// The paper's winner with another kernel; a density of the model, where there was no winner, as it is.
-fn widened(density: &Density, width_km: f64) -> Density {
-    match density {
-        Density::PointMasses(spread) if spread.points().len() == 1 => {
-            let places = spread.points().places().to_vec();
-            PointMasses::new(places, &[1.0]).unwrap().spread(Kernel::new(width_km).unwrap())
-        }
-        density => density.clone(),
-    }
 }
 
 /// References where MP16 has photographs: drawn in proportion to its places nearby.
@@ -363,65 +260,104 @@ fn main() -> Result<()> {
     locdiff_experiments::keep_freed_memory();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match &arguments[..] {
+        ["answer", model, references, test, wheel, out] => {
+            let settings = answer(model, &Rows::read(references)?, &Rows::read(test)?, wheel)?;
+            write(&settings, Path::new(out))?;
+            report(&settings)
+        }
+        ["report", out] => report(&read(Path::new(out))?),
+        _ => bail!("see the head of main.rs"),
+    }
+}
+
+fn answer(model: &str, references: &Rows, all: &Rows, wheel: &str) -> Result<Vec<Setting>> {
     let scratch = tempfile::tempdir()?;
     let at = |name: &str| scratch.path().join(name);
-    let (model, all, references, wheel) = match &arguments[..] {
-        [model, references, test, wheel] => {
-            (*model, Rows::read(test)?, Some(Rows::read(references)?), Some(*wheel))
-        }
-        [model, test] => (*model, Rows::read(test)?, None, None),
-        _ => bail!("see the head of main.rs"),
-    };
+    ensure!(all.width == references.width, "embeddings of one encoder");
     let mut order: Vec<usize> = (0..all.places.len()).collect();
     order.shuffle(&mut ChaCha8Rng::seed_from_u64(1));
-    // Quickly: most of the rows are references, and few are scored.
-    let references = match references {
-        Some(references) => references,
-        None => all.part(&order.split_off(1000)),
-    };
-    let fitted_rows = if wheel.is_some() { FITTED } else { FITTED / 2 };
-    let (fitted, test) = order.split_at(fitted_rows);
+    let (fitted, test) = order.split_at(FITTED);
     let (fitted, test) = (all.part(fitted), all.part(test));
-    ensure!(test.width == references.width, "embeddings of one encoder");
 
     let options = OpenOptions { encoder: EncoderSource::NotNeeded, ..OpenOptions::default() };
     let bare = Geolocator::open_with(model, &options, &mut |_, _| {})?;
-    let raw = |rows: &Rows| -> Result<Vec<Density>> {
+    let answers = |rows: &Rows| -> Result<Answers> {
         let estimates = bare.locate_embeddings(&rows.embeddings, 1).context("embeddings")?;
-        Ok(estimates.iter().map(|estimate| estimate.density().clone()).collect())
+        Ok(estimates
+            .iter()
+            .map(|estimate| estimate.density().clone())
+            .zip(rows.places.clone())
+            .collect())
     };
-    let (power, share) = fit_power(&raw(&fitted)?, &fitted.places);
-    eprintln!("density: power {power}, mixed with {share}");
-    let densities = raw(&test)?;
-    let densities = densities.par_iter().map(|density| calibrated(density, power, share)).collect();
-    let density = found(densities, &test.places);
-    let calibrated_model = || {
-        let model = Calibrated { model: bare.clone(), power, share };
-        Geolocator::from_model(model).expect("a model without options")
-    };
+    let (sharpness, background) = fit_calibration(&answers(&fitted)?.iter().collect::<Vec<_>>());
+    eprintln!("density: sharpness {sharpness:.3}, background {background:.5}");
+    let density = found(&answers(&test)?, sharpness, background);
+    let none = Coverage { within_50: 0.0, within_90: 0.0, nll_nats: 0.0 };
+    let model = bare.with_calibration(Calibration {
+        sharpness,
+        background,
+        model_version: bare.identity().version.clone(),
+        inference: *bare.inference(),
+        data: HELD_OUT.to_owned(),
+        fitted_rows: FITTED,
+        checked_rows: 0,
+        before: none,
+        after: none,
+    })?;
 
     let even = references.gallery(&at("even"))?;
-    let even = Methods::new(&even, calibrated_model, &test, &fitted)?;
-    let mut settings =
-        vec![even.setting("even", false, &density), even.setting("removed", true, &density)];
-    if let Some(wheel) = wheel {
-        let like = references.part(&like_mp16(&references, wheel)?).gallery(&at("mp16"))?;
-        let like = Methods::new(&like, calibrated_model, &test, &fitted)?;
-        settings.insert(1, like.setting("like MP16", false, &density));
-    }
-    report(&settings, test.places.len())
+    let even = Methods::new(&even, &model, &test, &fitted)?;
+    let mut settings = even.settings(&[("even", false), ("removed", true)], &density);
+    let like = references.part(&like_mp16(references, wheel)?).gallery(&at("mp16"))?;
+    let like = Methods::new(&like, &model, &test, &fitted)?;
+    settings.splice(1..1, like.settings(&[("like MP16", false)], &density));
+    Ok(settings)
+}
+
+/// Settings, methods, rows, and of each the distance, the NLL and the level.
+fn write(settings: &[Setting], path: &Path) -> Result<()> {
+    let numbers: Vec<f32> = settings
+        .iter()
+        .flat_map(|setting| &setting.found)
+        .flat_map(|found| {
+            let rows = found.distances_km.iter().zip(&found.nll).zip(&found.levels);
+            rows.flat_map(|((km, nll), level)| [*km, *nll, *level]).map(|x| x as f32)
+        })
+        .collect();
+    let rows = settings[0].found[0].nll.len();
+    write_npy(path, &[settings.len(), METHODS.len(), rows, 3], &numbers)
+}
+
+fn read(path: &Path) -> Result<Vec<Setting>> {
+    let (numbers, methods) = (read_npy(path)?, METHODS.len());
+    let rows = numbers.len() / (SETTINGS.len() * methods * 3);
+    let found = |numbers: &[f32]| {
+        let column = |k: usize| numbers.iter().skip(k).step_by(3).map(|x| f64::from(*x)).collect();
+        Found { distances_km: column(0), nll: column(1), levels: column(2) }
+    };
+    let settings = numbers.chunks_exact(methods * rows * 3).zip(SETTINGS);
+    let setting = |(numbers, name): (&[f32], &'static str)| Setting {
+        name,
+        found: numbers.chunks_exact(rows * 3).map(found).collect(),
+    };
+    Ok(settings.map(setting).collect())
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// The table, and the last line.
-fn report(settings: &[Setting], rows: usize) -> Result<()> {
+fn report(settings: &[Setting]) -> Result<()> {
+    let rows = settings[0].found[0].nll.len();
     println!(
-        "| gallery | references | method | ≤ 200 km, % | ≤ 750 km, % | NLL, nats | truth in 90 % region, % |"
+        "| gallery | method | ≤ 200 km, % | ≤ 750 km, % | NLL, nats | truth in 90 % region, % |"
     );
-    println!("|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|");
     let within = |found: &Found, km: f64| -> Vec<f64> {
         found.distances_km.iter().map(|d| f64::from(u8::from(*d <= km))).collect()
     };
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let coverage = |found: &Found| {
         mean(
             &found
@@ -434,10 +370,10 @@ fn report(settings: &[Setting], rows: usize) -> Result<()> {
     let mut rng = ChaCha8Rng::seed_from_u64(2);
     let resampling = Resampling { resamples: 200, permutations: 1999, ..Resampling::default() };
     let (mut columns, mut good) = (0, Vec::new());
-    for Setting { name, references, found } in settings {
+    for Setting { name, found } in settings {
         for (method, found) in METHODS.iter().zip(found) {
             println!(
-                "| {name} | {references} | {method} | {:.1} | {:.1} | {:.3} | {:.1} |",
+                "| {name} | {method} | {:.1} | {:.1} | {:.3} | {:.1} |",
                 100.0 * mean(&within(found, 200.0)),
                 100.0 * mean(&within(found, 750.0)),
                 mean(&found.nll),

@@ -1,67 +1,55 @@
-//! Retrieval among MP16's places by GeoCLIP's embeddings: everywhere, or around what a model says.
+//! Retrieval among MP16's places by GeoCLIP's embeddings: everywhere, or by the rule `paper` of hybrids around what a model says.
 
-use burn::tensor::{Device, Tensor, TensorData};
+use anyhow::Result;
+use locdiff::models::most_similar_near;
 use locdiff_experiments::paper::Task;
-use locdiff_sphere::{EARTH_RADIUS_KM, LatLon, UnitVector};
+use locdiff_gallery::{EncoderIdentity, Gallery, GalleryWriter};
+use locdiff_sphere::LatLon;
+use rayon::prelude::*;
 
 /// As in the paper.
 const NEAR_KM: f64 = 200.0;
-const TOGETHER: usize = 250;
 
-pub struct Gallery<'a> {
-    task: &'a Task,
-    vectors: Vec<[f32; 3]>,
-    embeddings: Tensor<2>,
+pub struct Places {
+    gallery: Gallery,
+    /// Mapped into memory: it must outlive the gallery.
+    _directory: tempfile::TempDir,
 }
 
-impl Gallery<'_> {
-    pub fn new(task: &Task) -> Gallery<'_> {
-        let places = &task.simulation.gallery;
-        let values = task.simulation.embed(places);
-        let data = TensorData::new(values, [places.len(), task.simulation.width]);
-        Gallery {
-            task,
-            vectors: places.iter().map(|place| vector(*place)).collect(),
-            embeddings: Tensor::from_data(data, &Device::flex()),
+impl Places {
+    pub fn new(task: &Task) -> Result<Places> {
+        let simulation = &task.simulation;
+        let encoder = EncoderIdentity {
+            name: "geoclip".to_owned(),
+            digest: "none".to_owned(),
+            preprocessing: "simulated".to_owned(),
+            dimension: simulation.width,
+        };
+        let directory = tempfile::tempdir()?;
+        let path = directory.path().join("gallery");
+        let mut writer = GalleryWriter::create(&path, &encoder)?;
+        let embeddings = simulation.embed(&simulation.gallery);
+        let rows = embeddings.chunks_exact(simulation.width).zip(&simulation.gallery);
+        for (row, (embedding, place)) in rows.enumerate() {
+            writer.push(embedding, *place, &row.to_string())?;
         }
+        writer.finish(|_| ())?;
+        Ok(Places { gallery: Gallery::open(&path)?, _directory: directory })
     }
 
     /// The place whose embedding is nearest to each image, among those within 200 km of its candidates if there are some.
     /// If no place is, the first candidate stands.
-    pub fn best(&self, images: &[f32], around: Option<&[Vec<LatLon>]>) -> Vec<LatLon> {
-        let width = self.task.simulation.width;
-        let cosine = (NEAR_KM / EARTH_RADIUS_KM).cos() as f32;
-        let mut found = Vec::new();
-        for images in images.chunks(TOGETHER * width) {
-            let rows = images.len() / width;
-            let data = TensorData::new(images.to_vec(), [rows, width]);
-            let images = Tensor::<2>::from_data(data, &Device::flex());
-            let products = images.matmul(self.embeddings.clone().transpose());
-            let products: Vec<f32> = products.into_data().try_to_vec().expect("f32");
-            for products in products.chunks_exact(self.vectors.len()) {
-                let candidates = around.map(|around| &around[found.len()]);
-                let near: Option<Vec<[f32; 3]>> =
-                    candidates.map(|places| places.iter().map(|place| vector(*place)).collect());
-                let is_near = |k: &usize| {
-                    near.as_ref().is_none_or(|near| {
-                        near.iter().any(|place| dot(*place, self.vectors[*k]) >= cosine)
-                    })
-                };
-                let best = (0..products.len())
-                    .filter(is_near)
-                    .max_by(|a, b| products[*a].total_cmp(&products[*b]));
-                let place = best.map(|best| self.task.simulation.gallery[best]);
-                found.push(place.or_else(|| Some(candidates?[0])).expect("places or candidates"));
-            }
-        }
-        found
+    pub fn best(&self, images: &[f32], around: Option<&[Vec<LatLon>]>) -> Result<Vec<LatLon>> {
+        let width = self.gallery.encoder().dimension;
+        let best = |(row, image): (usize, &[f32])| {
+            let candidates = around.map(|around| &around[row]);
+            let hits = match candidates {
+                Some(places) => most_similar_near(&self.gallery, image, places, NEAR_KM, 1)?,
+                None => self.gallery.search(image, 1)?,
+            };
+            let place = hits.first().map(|hit| self.gallery.place(hit.row));
+            Ok(place.or_else(|| Some(candidates?[0])).expect("places or candidates"))
+        };
+        images.par_chunks_exact(width).enumerate().map(best).collect()
     }
-}
-
-fn vector(place: LatLon) -> [f32; 3] {
-    UnitVector::from(place).to_array().map(|part| part as f32)
-}
-
-fn dot(a: [f32; 3], b: [f32; 3]) -> f32 {
-    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 }

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::lists::{self, LISTS};
-use crate::retrieval::Gallery;
+use crate::retrieval::Places;
 use crate::rows::{EVERY, How, Row, Rows, key_of_retrieval};
 
 /// Samples of each image.
@@ -84,11 +84,11 @@ pub fn work(rows: &Rows, task: &Task, minutes: f64) -> Result<()> {
     let truths = Run::folder().join("truths.npy");
     write_npy(&truths, &[task.test.places.len(), 2], &flat(&task.test.places))?;
     // Takes minutes, and few rows need it.
-    let gallery = LazyCell::new(|| Gallery::new(task));
+    let gallery = LazyCell::new(|| Places::new(task).expect("a gallery in a temporary directory"));
     let everywhere = Run::folder().join("retrieval.npy");
     if !is_retrieval_current() {
         let _ = fs::remove_file(Run::folder().join("retrieval-lists.npy"));
-        write_places(&everywhere, &gallery.best(&task.test.conditions, None))?;
+        write_places(&everywhere, &gallery.best(&task.test.conditions, None)?)?;
     }
     fs::write(Run::folder().join("retrieval.key"), key_of_retrieval() + "\n")?;
     for row in rows.iter() {
@@ -203,7 +203,7 @@ fn diffusion<'a>(
     row: &Row,
     seed: u64,
     task: &Task,
-    gallery: &dyn Fn() -> &'a Gallery<'a>,
+    gallery: &dyn Fn() -> &'a Places,
 ) -> Result<Run> {
     let config = row.config(seed)?;
     let key = row.key(seed)?;
@@ -220,7 +220,7 @@ fn diffusion<'a>(
             How::HybridOnePass => {
                 let around = modes(&one_pass, degree).into_iter().map(|place| vec![place]);
                 let around: Vec<Vec<LatLon>> = around.collect();
-                write_places(&path, &gallery().best(&task.test.conditions, Some(&around)))?;
+                write_places(&path, &gallery().best(&task.test.conditions, Some(&around))?)?;
             }
             How::Sampled => {
                 let draws = draws(&model, &few, &directory)?;
@@ -229,7 +229,7 @@ fn diffusion<'a>(
             }
             How::HybridSampled => {
                 let draws = draws(&model, &few, &directory)?;
-                write_places(&path, &gallery().best(&few, Some(&draws)))?;
+                write_places(&path, &gallery().best(&few, Some(&draws))?)?;
             }
             How::Lists => {
                 let of = |list: Vec<LatLon>| lists::highest(&one_pass, degree, &list);

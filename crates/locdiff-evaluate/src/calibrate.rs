@@ -54,7 +54,7 @@ pub fn calibrate(
         densities.iter().skip(first).step_by(2).collect()
     };
     let (fitted, checked) = (every_other(0), every_other(1));
-    let (sharpness, background) = fit(&fitted);
+    let (sharpness, background) = fit_calibration(&fitted);
     Ok(Calibration {
         sharpness,
         background,
@@ -68,8 +68,8 @@ pub fn calibrate(
     })
 }
 
-/// The most likely sharpness and background.
-fn fit(rows: &[&(Density, LatLon)]) -> (f64, f64) {
+/// The most likely sharpness and background for densities and the places where pictures were taken.
+pub fn fit_calibration(rows: &[&(Density, LatLon)]) -> (f64, f64) {
     let best = |log_sharpness: f64| {
         let logs: Vec<f64> = rows
             .par_iter()
@@ -160,7 +160,7 @@ mod tests {
             })
             .collect();
         let half = |first: usize| rows.iter().skip(first).step_by(2).collect::<Vec<_>>();
-        let (sharpness, background) = fit(&half(0));
+        let (sharpness, background) = fit_calibration(&half(0));
         assert!((0.35..0.75).contains(&sharpness), "{sharpness}");
         assert!((0.05..0.4).contains(&background), "{background}");
         let (before, after) =

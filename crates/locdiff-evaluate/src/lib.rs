@@ -28,7 +28,7 @@ pub use answers::{Answered, Matching, Missing, Pairs, pair};
 pub use benchmark_files::{Completeness, make_manifest, manifest_path, read_manifest};
 pub use benchmarks::{BENCHMARKS, Benchmark};
 pub use breakdown::{Breakdown, Group};
-pub use calibrate::{CalibrationData, calibrate};
+pub use calibrate::{CalibrationData, calibrate, fit_calibration};
 pub use comparison::{Difference, Paired};
 pub use error::EvaluationError;
 pub use leakage::{

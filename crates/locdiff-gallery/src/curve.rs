@@ -9,6 +9,8 @@ use std::ops::Range;
 
 use locdiff_sphere::{LatLon, UnitVector};
 
+/// The side of a face in km.
+pub(crate) const FACE_KM: f64 = 10_007.5;
 /// How often a face is divided.
 pub(crate) const LEVELS: u32 = 28;
 /// Added to a cell's reach, in radians (0.6 m): more than places on its border and angles are rounded by.

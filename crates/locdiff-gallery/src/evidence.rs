@@ -2,6 +2,7 @@
 
 use locdiff_sphere::{Density, Kernel, LatLon, PointMasses};
 
+use crate::fusion::log_mean;
 use crate::{Gallery, GalleryError, Hit, Likelihood};
 
 /// A search's hits under a fitted likelihood.
@@ -85,7 +86,7 @@ impl Evidence {
             .iter()
             .zip(&self.weights)
             .map(|(place, weight)| {
-                weight.ln() + self.log_mean(model, *place) - self.prior.log_density(*place)
+                weight.ln() + log_mean(model, *place, self.kernel) - self.prior.log_density(*place)
             })
             .collect();
         let highest = log_weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -100,15 +101,6 @@ impl Evidence {
         let parts =
             vec![((log_model - larger).exp(), model.clone()), ((log_near - larger).exp(), near)];
         Ok(Density::mixture(parts)?)
-    }
-
-    /// The logarithm of the mean of a density over the kernel around a place, by a rule of seven points that is exact
-    /// for polynomials of degree 5 (Stroud 1971, E₂ʳ² 5-1).
-    fn log_mean(&self, density: &Density, place: LatLon) -> f64 {
-        let reach_km = 2.0 * self.kernel.width_km();
-        let ring = (0..6).map(|k| place.destination(60.0 * f64::from(k), reach_km));
-        let mean = ring.map(|place| density.log_density(place).exp() / 12.0).sum::<f64>();
-        (mean + 0.5 * density.log_density(place).exp()).ln()
     }
 }
 

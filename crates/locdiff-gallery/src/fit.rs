@@ -15,9 +15,6 @@ use crate::{Gallery, GalleryError, Likelihood};
 
 /// The fewest photographs that four numbers are fitted to.
 const FEWEST_ROWS: usize = 50;
-/// A held-out photograph is in the gallery if a reference is as near and as similar.
-const SAME_PLACE_KM: f64 = 0.001;
-const SAME_SIMILARITY: f32 = 0.9999;
 /// Standard deviation that the log-odds of the share are expected to have.
 const USUAL_LOG_ODDS: f64 = 10.0;
 /// Where the fit begins: widths, and sharpnesses in units of the spread of similarities.
@@ -51,12 +48,7 @@ impl<'a> Fit<'a> {
     pub fn push(&mut self, embedding: &[f32], place: LatLon, id: &str) -> Result<(), GalleryError> {
         let hits = self.gallery.search(embedding, Likelihood::HITS)?;
         self.given += 1;
-        let is_itself = hits.iter().any(|hit| {
-            self.gallery.id(hit.row) == id
-                || hit.similarity > SAME_SIMILARITY
-                    && self.gallery.place(hit.row).distance_km(place) < SAME_PLACE_KM
-        });
-        if is_itself {
+        if hits.iter().any(|hit| self.gallery.is_itself(hit, place, id)) {
             return Ok(());
         }
         let chord = |row| squared_chord(self.gallery.place(row).into(), place.into());

@@ -1,10 +1,12 @@
 //! An open gallery.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use locdiff_sphere::{Area, Density, InvalidDensity, LatLon};
 
+use crate::coverage::Coverage;
 use crate::manifest::Manifest;
 use crate::prior;
 use crate::quantize::{Query, normalized};
@@ -15,6 +17,9 @@ use crate::{EncoderIdentity, GalleryError};
 
 /// The file of the fitted likelihood.
 pub(crate) const LIKELIHOOD: &str = "likelihood.json";
+/// A photograph is in the gallery if a reference is as near and as similar.
+const SAME_PLACE_KM: f64 = 0.001;
+const SAME_SIMILARITY: f32 = 0.9999;
 /// How often opening begins again because a writer has just replaced segments.
 const ATTEMPTS: usize = 4;
 /// How many rows the distance between neighbors is measured at.
@@ -31,6 +36,7 @@ pub struct Gallery {
     rows: usize,
     /// The width that it was first asked for, and the prior.
     prior: OnceLock<(f64, Density)>,
+    coverage: OnceLock<(f64, Coverage)>,
 }
 
 /// What there is to know about a gallery.
@@ -74,8 +80,16 @@ impl Gallery {
             rows - segment.rows()
         });
         let starts = starts.collect();
-        let prior = OnceLock::new();
-        Ok(Gallery { path: directory.to_owned(), manifest, segments, starts, rows, prior })
+        let (prior, coverage) = (OnceLock::new(), OnceLock::new());
+        Ok(Gallery {
+            path: directory.to_owned(),
+            manifest,
+            segments,
+            starts,
+            rows,
+            prior,
+            coverage,
+        })
     }
 
     /// Its directory.
@@ -186,6 +200,24 @@ impl Gallery {
                 Ok(if *width == width_km { kept.clone() } else { prior })
             }
         }
+    }
+
+    /// Of which parts of the Earth it has references, for references that are spread by `width_km`; without those in an area. Made
+    /// once if there is none.
+    pub(crate) fn coverage(&self, width_km: f64, removed: Option<&Area>) -> Cow<'_, Coverage> {
+        let make = || Coverage::of(self.segments.iter().map(Segment::keys), width_km, removed);
+        if removed.is_some() {
+            return Cow::Owned(make());
+        }
+        let (width, kept) = self.coverage.get_or_init(|| (width_km, make()));
+        if *width == width_km { Cow::Borrowed(kept) } else { Cow::Owned(make()) }
+    }
+
+    /// Whether a hit is the photograph of this id, or one as near and as similar.
+    pub(crate) fn is_itself(&self, hit: &Hit, place: LatLon, id: &str) -> bool {
+        self.id(hit.row) == id
+            || hit.similarity > SAME_SIMILARITY
+                && self.place(hit.row).distance_km(place) < SAME_PLACE_KM
     }
 
     fn query(&self, query: &[f32]) -> Result<Query, GalleryError> {

@@ -34,10 +34,12 @@
 #[cfg(target_endian = "big")]
 compile_error!("galleries are mapped into memory, and their numbers are little-endian");
 
+mod coverage;
 mod curve;
 mod error;
 mod evidence;
 mod fit;
+mod fusion;
 mod gallery;
 mod identity;
 mod likelihood;
@@ -55,6 +57,7 @@ mod writer;
 pub use error::GalleryError;
 pub use evidence::Evidence;
 pub use fit::Fit;
+pub use fusion::{Fusion, FusionFit};
 pub use gallery::{Gallery, Info};
 pub use identity::EncoderIdentity;
 pub use likelihood::Likelihood;

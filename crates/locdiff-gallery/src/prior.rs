@@ -6,7 +6,7 @@
 
 use locdiff_sphere::{Density, InvalidDensity, Kernel, LatLon, PointMasses};
 
-use crate::curve::Cell;
+use crate::curve::{Cell, FACE_KM};
 
 /// The prior has no finer detail.
 const NARROWEST_KM: f64 = 200.0;
@@ -16,8 +16,6 @@ const WIDER: f64 = 2.0;
 const UNIFORM_PART: f64 = 0.05;
 /// Cells are so much narrower than the kernel, at least.
 const CELL_PART: f64 = 0.4;
-/// The side of a face in km.
-const FACE_KM: f64 = 10_007.5;
 
 /// The prior of a gallery whose references are spread by `width_km`.
 pub(crate) fn prior<'a>(

@@ -6,7 +6,7 @@ mod drawing;
 mod encoder;
 mod fit;
 mod info;
-mod rows;
+pub(crate) mod rows;
 mod search;
 
 use std::io::Write;

@@ -26,7 +26,7 @@ const BATCH: usize = 1024;
 
 /// What becomes references.
 #[derive(Args)]
-pub(super) struct Input {
+pub(crate) struct Input {
     /// A folder of embeddings that `locdiff embed` wrote (of several views of an image, the first is taken); or images,
     /// which are embedded first: a folder, a manifest (.csv or .parquet with path, latitude, longitude), or a WebDataset
     #[arg(long, value_name = "PATH", required_unless_present = "places")]
@@ -44,16 +44,16 @@ pub(super) struct Input {
 }
 
 /// Which images, and which encoder. `gallery` is where the rows will go; an existing one has its own encoder.
-pub(super) struct Images<'a> {
-    pub(super) data: &'a Path,
-    pub(super) encoder: Option<&'a str>,
-    pub(super) device: &'a str,
-    pub(super) beside: &'a Path,
-    pub(super) gallery: Option<&'a Gallery>,
+pub(crate) struct Images<'a> {
+    pub(crate) data: &'a Path,
+    pub(crate) encoder: Option<&'a str>,
+    pub(crate) device: &'a str,
+    pub(crate) beside: &'a Path,
+    pub(crate) gallery: Option<&'a Gallery>,
 }
 
 /// Embeddings with places and ids.
-pub(super) struct Rows {
+pub(crate) struct Rows {
     kind: Kind,
     identity: EncoderIdentity,
     /// Embeddings that were made for this command.
@@ -67,7 +67,7 @@ enum Kind {
 
 impl Input {
     /// The rows for a new gallery, or for one that is there.
-    pub(super) fn open(
+    pub(crate) fn open(
         &self,
         out: &Path,
         gallery: Option<&Gallery>,
@@ -101,7 +101,7 @@ type Hear<'a> = dyn FnMut(&[f32], LatLon, &str) -> anyhow::Result<()> + 'a;
 
 impl Rows {
     /// Embeddings, or images that are embedded now.
-    pub(super) fn of_data(images: &Images<'_>, stop: &Arc<AtomicBool>) -> anyhow::Result<Rows> {
+    pub(crate) fn of_data(images: &Images<'_>, stop: &Arc<AtomicBool>) -> anyhow::Result<Rows> {
         let data = images.data;
         if is_embeddings(data) {
             if images.encoder.is_some() {
@@ -158,12 +158,12 @@ impl Rows {
         Ok(Rows { kind: Kind::Places(Box::new(geoclip), places), identity, scratch: None })
     }
 
-    pub(super) fn identity(&self) -> &EncoderIdentity {
+    pub(crate) fn identity(&self) -> &EncoderIdentity {
         &self.identity
     }
 
     /// Calls `row` with each embedding, place and id, until it is done or interrupted.
-    pub(super) fn visit(
+    pub(crate) fn visit(
         &self,
         what: &'static str,
         stop: &AtomicBool,
@@ -216,13 +216,13 @@ impl Rows {
     }
 
     /// Removes what was only made for this command.
-    pub(super) fn discard(self) -> anyhow::Result<()> {
+    pub(crate) fn discard(self) -> anyhow::Result<()> {
         let Some(scratch) = &self.scratch else { return Ok(()) };
         fs::remove_dir_all(scratch).with_context(|| format!("cannot remove {}", scratch.display()))
     }
 }
 
-pub(super) fn interrupted() -> anyhow::Error {
+pub(crate) fn interrupted() -> anyhow::Error {
     anyhow::anyhow!("interrupted: the gallery is as it was before")
 }
 

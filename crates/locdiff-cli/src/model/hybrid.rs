@@ -1,12 +1,16 @@
 //! `locdiff model hybrid`: a model directory of a density model, a gallery and a rule.
 
 use std::io::{Write, stderr, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use locdiff::OpenOptions;
-use locdiff::models::{EncoderSource, HybridRule, create_hybrid};
+use locdiff::models::{EncoderSource, HeldOut, HybridRule, create_hybrid};
+use locdiff_gallery::{Fusion, Gallery};
 use serde_json::json;
+
+use crate::gallery::rows::{Images, Rows};
+use crate::interruption;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -20,6 +24,11 @@ pub(crate) struct Arguments {
     /// samples of the model
     #[arg(long, default_value_t = HybridRule::Product)]
     rule: HybridRule,
+    /// Photographs that neither the model nor the gallery has seen, with their places: embeddings that `locdiff embed` wrote, or
+    /// images (a folder, a manifest or a WebDataset). The product is fitted on them; without them it takes both as
+    /// independent and is too sure of itself
+    #[arg(long, value_name = "HELD_OUT")]
+    data: Option<PathBuf>,
     /// Where the model is written; must not exist
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
@@ -29,16 +38,45 @@ pub(crate) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let Arguments { model, gallery, rule, out, json } = arguments;
+    let Arguments { model, gallery, rule, data, out, json } = arguments;
     // To be made, a hybrid needs not be asked.
     let options = OpenOptions { encoder: EncoderSource::NotNeeded, ..OpenOptions::default() };
-    let made = create_hybrid(out, model, gallery, *rule, &options)?;
+    let held_out = data.as_ref().map(|data| held_out(data, gallery)).transpose()?;
+    let made = create_hybrid(out, model, gallery, *rule, held_out.as_ref(), &options)?;
     let identity = made.identity();
     writeln!(stderr(), "{}: {}", out.display(), identity.description)?;
+    let fusion = Fusion::read(out)?;
+    if let Some(fusion) = &fusion {
+        writeln!(
+            stderr(),
+            "fitted to {} photographs of {}: {:.3} nats per steradian, {model} alone {:.3}. `locdiff calibrate` makes probabilities of it",
+            fusion.held_out_rows,
+            fusion.held_out,
+            fusion.nll_nats,
+            fusion.model_nll_nats,
+        )?;
+    }
     if *json {
         let directory = out.display().to_string();
-        let record = json!({ "model": directory, "rule": rule, "version": identity.version });
+        let version = &identity.version;
+        let record =
+            json!({ "model": directory, "rule": rule, "version": version, "fusion": fusion });
         writeln!(stdout(), "{record}")?;
     }
     Ok(())
+}
+
+fn held_out(data: &Path, gallery: &Path) -> anyhow::Result<HeldOut> {
+    let gallery_of = Gallery::open(gallery)?;
+    let stop = interruption::flag()?;
+    let images =
+        Images { data, encoder: None, device: "cpu", beside: gallery, gallery: Some(&gallery_of) };
+    let read = Rows::of_data(&images, &stop)?;
+    let mut rows = Vec::new();
+    read.visit("reading", &stop, &mut |embedding, place, id| {
+        rows.push((embedding.to_vec(), place, id.to_owned()));
+        Ok(())
+    })?;
+    read.discard()?;
+    Ok(HeldOut { name: data.display().to_string(), rows })
 }

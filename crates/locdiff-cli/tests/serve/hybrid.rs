@@ -105,6 +105,33 @@ fn a_model_and_a_gallery_answer_together_and_name_references() {
     let (both, alone) = (nll("both"), nll("runs/first/model"));
     assert!(both < alone - 1.0, "{both} and {alone}");
 
+    // Fitted together on other pictures, which it embeds itself.
+    std::fs::create_dir(workshop.at("held-out")).unwrap();
+    let mut manifest = "image,latitude,longitude\n".to_owned();
+    for number in 0..60_u32 {
+        let like = number * 2 / 3;
+        let original = image::open(workshop.at(&format!("pictures/{like:02}.png"))).unwrap();
+        let mut picture = original.to_rgb8();
+        (0..number + 4).for_each(|x| picture.put_pixel(x % 48, x % 40, image::Rgb([90, 0, 9])));
+        picture.save(workshop.at(&format!("held-out/{number}.png"))).unwrap();
+        manifest.push_str(&format!("{number}.png,{},{}\n", f64::from(like) - 19.9, 4 * like));
+    }
+    std::fs::write(workshop.at("held-out/manifest.csv"), manifest).unwrap();
+    let made = workshop.json(
+        "model hybrid --model runs/first/model --gallery gallery --data held-out/manifest.csv --out fitted --json",
+    );
+    let fusion = &made["fusion"];
+    assert_eq!(fusion["held_out_rows"], 60);
+    let nats = |name: &str| fusion[name].as_f64().unwrap();
+    assert!(nats("nll_nats") < nats("model_nll_nats") - 1.0, "{fusion}");
+    let warns = |model: &str| {
+        let answer = workshop.json(&format!("predict pictures/05.png --model {model} --json"));
+        answer["warnings"].to_string().contains("too sure of itself")
+    };
+    assert!(warns("both") && !warns("fitted"));
+    let fitted = nll("fitted");
+    assert!(fitted < alone - 1.0, "{fitted} and {alone}");
+
     // Another encoder is rejected, and both are named.
     let other = locdiff_gallery::EncoderIdentity { name: "other".to_owned(), ..encoder };
     let other = locdiff_gallery::EncoderIdentity { digest: "other id:1".to_owned(), ..other };

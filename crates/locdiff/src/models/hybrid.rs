@@ -1,14 +1,15 @@
 //! A density model and a gallery as one model.
 //!
 //! Rule `product`: the model's density times the likelihood ratio of the gallery's hits, normalized. Either of the two
-//! can overrule the other. The prior of the gallery is divided out, so that the prior of the answer is the model's.
+//! can overrule the other. The prior of the gallery is divided out, so that the prior of the answer is the model's. Both look at
+//! the same embedding: only numbers that were fitted with both ([`Fusion`]) know how much they say together.
 //!
 //! Rule `paper` (LocDiff-H, appendix "A LocDiff-H Hybrid Approach"): samples of the model, the references within 200 km of
 //! any of them, and of those the most similar is the answer. A kernel makes a density of that one place. What the model
 //! excludes stays excluded. The paper's gallery is GeoCLIP's: places instead of photographs, as its location encoder embeds
 //! them. A model on embeddings of CLIP ViT-L/14, on which GeoCLIP stands, searches such a gallery through GeoCLIP's head.
 
-use locdiff_gallery::{EncoderIdentity, Gallery, GalleryError, Hit, Likelihood};
+use locdiff_gallery::{EncoderIdentity, Fusion, FusionFit, Gallery, GalleryError, Hit, Likelihood};
 use locdiff_sphere::{Area, Density, Kernel, LatLon, PointMasses};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -40,6 +41,8 @@ pub struct HybridModel {
     gallery: Gallery,
     /// None if the gallery is not fitted, which only the paper's rule permits.
     likelihood: Option<Likelihood>,
+    /// The numbers of the product, if they were fitted with both.
+    fusion: Option<Fusion>,
     config: HybridConfig,
     /// Makes queries of the model's embeddings, if the gallery is GeoCLIP's.
     head: Option<ImageHead>,
@@ -53,14 +56,16 @@ impl HybridModel {
         gallery: Gallery,
         config: HybridConfig,
         name: &str,
+        fusion: Option<Fusion>,
         options: &OpenOptions,
     ) -> Result<HybridModel, CannotOpen> {
         let is_places = gallery.encoder().name == GEOCLIP;
         if is_places && model.model().embeds_with().is_some_and(|encoder| encoder.name != GEOCLIP) {
             let geoclip = GeoClip::open(&options.home()?.model(GEOCLIP), &options.device()?)?;
-            return HybridModel::with_geoclip(model, gallery, config, name, &geoclip);
+            let head = geoclip_head(&model, &gallery, &geoclip)?;
+            return HybridModel::of_one_encoder(model, gallery, config, name, Some(head), fusion);
         }
-        HybridModel::new(model, gallery, config, name)
+        HybridModel::of_same_encoder(model, gallery, config, name, fusion)
     }
 
     /// A hybrid of a model on embeddings of CLIP ViT-L/14 and a gallery that GeoCLIP's location encoder made.
@@ -71,16 +76,8 @@ impl HybridModel {
         name: &str,
         geoclip: &GeoClip,
     ) -> Result<HybridModel, CannotOpen> {
-        let head = &geoclip.image_head;
-        let is_backbone = model.takes_embeddings_of().is_some_and(|(record, width)| {
-            record.name.as_deref() == Some(BACKBONE) && width == head.feature_width()
-        });
-        if !is_backbone
-            || gallery.encoder().digest != format!("sha256:{}", geoclip.weights_sha256())
-        {
-            return Err(other_gallery(&model, &gallery));
-        }
-        HybridModel::of_one_encoder(model, gallery, config, name, Some(head.clone()))
+        let head = geoclip_head(&model, &gallery, geoclip)?;
+        HybridModel::of_one_encoder(model, gallery, config, name, Some(head), None)
     }
 
     /// A hybrid of its parts. Both must be of the same encoder; the rule `product` needs a fitted gallery.
@@ -90,9 +87,19 @@ impl HybridModel {
         config: HybridConfig,
         name: &str,
     ) -> Result<HybridModel, CannotOpen> {
+        HybridModel::of_same_encoder(model, gallery, config, name, None)
+    }
+
+    fn of_same_encoder(
+        model: Geolocator,
+        gallery: Gallery,
+        config: HybridConfig,
+        name: &str,
+        fusion: Option<Fusion>,
+    ) -> Result<HybridModel, CannotOpen> {
         match model.model().embeds_with() {
             Some(encoder) if encoder.is_same(gallery.encoder()) => {
-                HybridModel::of_one_encoder(model, gallery, config, name, None)
+                HybridModel::of_one_encoder(model, gallery, config, name, None, fusion)
             }
             _ => Err(other_gallery(&model, &gallery)),
         }
@@ -104,11 +111,13 @@ impl HybridModel {
         config: HybridConfig,
         name: &str,
         head: Option<ImageHead>,
+        fusion: Option<Fusion>,
     ) -> Result<HybridModel, CannotOpen> {
         let part = model.identity().name.clone();
         let likelihood = match (Likelihood::read(&gallery), config.rule) {
             (Ok(likelihood), _) => Some(likelihood),
             (Err(GalleryError::NotFitted { .. }), HybridRule::Paper) => None,
+            (Err(GalleryError::NotFitted { .. }), _) if fusion.is_some() => None,
             (Err(error), _) => return Err(error.into()),
         };
         let mut version = Checksum::default();
@@ -136,7 +145,43 @@ impl HybridModel {
             calibrated: false,
             prior: Some(own.unwrap_or_default() + &prior),
         };
-        Ok(HybridModel { model, gallery, likelihood, config, head, identity })
+        let hybrid =
+            HybridModel { model, gallery, likelihood, fusion: None, config, head, identity };
+        Ok(match fusion {
+            Some(fusion) => hybrid.with_fusion(fusion),
+            None => hybrid,
+        })
+    }
+
+    /// With numbers that were fitted for this model and this gallery.
+    pub fn with_fusion(mut self, fusion: Fusion) -> HybridModel {
+        let mut version = Checksum::default();
+        version.update(&self.identity.version);
+        version.update(serde_json::to_string(&fusion).expect("numbers are JSON"));
+        self.identity.version = version.finish_short();
+        self.fusion = Some(fusion);
+        self
+    }
+
+    /// Numbers of the product that fit embeddings of held-out photographs best. `held_out` names the data.
+    pub fn fit(
+        &self,
+        rows: &[(Vec<f32>, LatLon, String)],
+        held_out: &str,
+    ) -> Result<Fusion, CannotOpen> {
+        let model = self.model.identity().name.clone();
+        let width = self.model.takes_embeddings_of().map(|(_, width)| width);
+        let mut fit = FusionFit::new(&self.gallery);
+        for (embedding, place, id) in rows {
+            let known = width.is_some_and(|width| width == embedding.len());
+            let estimates = if known { self.model.locate_embeddings(embedding, 1) } else { None };
+            let Some(estimate) = estimates.and_then(|mut estimates| estimates.pop()) else {
+                return Err(CannotOpen::NoEmbeddings { model });
+            };
+            let query = self.query(embedding, embedding.len());
+            fit.push(&query, *place, id, estimate.density())?;
+        }
+        Ok(fit.finish(held_out)?)
     }
 
     /// The gallery.
@@ -178,18 +223,15 @@ impl HybridModel {
         within: &[Constraint],
         removed: Option<&Area>,
     ) -> Located {
-        let found = match (self.config.rule, &self.likelihood) {
-            (HybridRule::Product, Some(likelihood)) => {
-                self.product(likelihood, &density, query, removed)
-            }
-            _ => self.paper(&density, query, inference, within, removed),
+        let found = match self.config.rule {
+            HybridRule::Product => self.product(&density, query, removed),
+            HybridRule::Paper => self.paper(&density, query, inference, within, removed),
         };
         found.unwrap_or_else(|_| density.into())
     }
 
     fn product(
         &self,
-        likelihood: &Likelihood,
         density: &Density,
         query: &[f32],
         removed: Option<&Area>,
@@ -198,7 +240,13 @@ impl HybridModel {
         let mut hits = self.gallery.search(query, count)?;
         hits.retain(|hit| !self.is_in(removed, hit));
         hits.truncate(Likelihood::HITS);
-        let density = likelihood.evidence(&self.gallery, &hits)?.product(density)?;
+        let density = match (&self.fusion, &self.likelihood) {
+            (Some(fusion), _) => fusion.density(&self.gallery, &hits, density, removed)?,
+            (None, Some(likelihood)) => {
+                likelihood.evidence(&self.gallery, &hits)?.product(density)?
+            }
+            (None, None) => density.clone(),
+        };
         Ok(self.located(density, &hits))
     }
 
@@ -215,13 +263,12 @@ impl HybridModel {
         let narrowed = areas
             .clone()
             .try_fold(density.clone(), |density, area| density.restricted_to(area.clone()))?;
-        let around = self.samples(&narrowed, inference).into_iter();
-        let circles: Vec<Area> =
-            around.filter_map(|place| Area::circle(place, self.config.radius_km).ok()).collect();
+        let samples = self.samples(&narrowed, inference);
         // What lies beyond a border may be more similar than all within.
         let all = within.is_empty() && removed.is_none();
         let count = if all { Likelihood::HITS } else { self.gallery.len() };
-        let mut hits = self.gallery.search_within(query, &circles, count)?;
+        let mut hits =
+            most_similar_near(&self.gallery, query, &samples, self.config.radius_km, count)?;
         hits.retain(|hit| {
             areas.clone().all(|area| self.is_in(Some(area), hit)) && !self.is_in(removed, hit)
         });
@@ -258,6 +305,37 @@ impl HybridModel {
     }
 }
 
+/// The paper's second stage: the most similar references within a radius of any sample, best first.
+pub fn most_similar_near(
+    gallery: &Gallery,
+    query: &[f32],
+    samples: &[LatLon],
+    radius_km: f64,
+    count: usize,
+) -> Result<Vec<Hit>, GalleryError> {
+    let circles: Vec<Area> =
+        samples.iter().filter_map(|place| Area::circle(*place, radius_km).ok()).collect();
+    gallery.search_within(query, &circles, count)
+}
+
+/// What makes queries for a gallery of GeoCLIP's of the embeddings that a model takes.
+fn geoclip_head(
+    model: &Geolocator,
+    gallery: &Gallery,
+    geoclip: &GeoClip,
+) -> Result<ImageHead, CannotOpen> {
+    let head = &geoclip.image_head;
+    let is_backbone = model.takes_embeddings_of().is_some_and(|(record, width)| {
+        record.name.as_deref() == Some(BACKBONE) && width == head.feature_width()
+    });
+    let is_its_gallery = gallery.encoder().digest == format!("sha256:{}", geoclip.weights_sha256());
+    if is_backbone && is_its_gallery {
+        Ok(head.clone())
+    } else {
+        Err(other_gallery(model, gallery))
+    }
+}
+
 /// Names both encoders.
 fn other_gallery(model: &Geolocator, gallery: &Gallery) -> CannotOpen {
     let expected = model.model().embeds_with();
@@ -283,6 +361,12 @@ impl LocationModel for HybridModel {
         if self.config.rule == HybridRule::Paper {
             warnings.push(
                 "the paper's rule answers with one reference: radii and regions are those of the kernel"
+                    .to_owned(),
+            );
+        } else if self.fusion.is_none() {
+            warnings.push(
+                "the gallery was fitted without the model: both look at the same picture, and their product is too sure of \
+                 itself. `locdiff model hybrid --data HELD_OUT` fits them together"
                     .to_owned(),
             );
         }

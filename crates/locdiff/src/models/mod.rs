@@ -21,8 +21,8 @@ pub use directory::{CheckedFile, InvalidModel, ModelDirectory, ModelKind};
 pub use encoder_search::open_encoder;
 pub use gallery_model::GalleryModel;
 pub use home::{ModelHome, NoHome};
-pub use hybrid::HybridModel;
-pub use hybrid_files::{HybridConfig, HybridRule, create_hybrid};
+pub use hybrid::{HybridModel, most_similar_near};
+pub use hybrid_files::{HeldOut, HybridConfig, HybridRule, create_hybrid};
 pub use opening::{CannotOpen, EncoderSource, MissingPart, OpenOptions};
 pub use registry::{
     BUILT_IN, FOR_THE_GROUND, calibration_directory, installed_models, model_directories,

@@ -106,6 +106,14 @@ pub enum CannotOpen {
         /// The gallery's encoder.
         found: String,
     },
+    /// A hybrid is fitted on embeddings, which its model doesn't take.
+    #[error(
+        "model `{model}` does not take such embeddings: its product with a gallery can't be fitted on them"
+    )]
+    NoEmbeddings {
+        /// The density model's name.
+        model: String,
+    },
     /// The gallery is damaged, not fitted, or of another encoder.
     #[error(transparent)]
     Gallery(#[from] GalleryError),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use locdiff_gallery::Gallery;
+use locdiff_gallery::{Fusion, Gallery};
 
 use super::diffusion_model::DiffusionModel;
 use super::directory::{InvalidModel, ModelDirectory, ModelKind};
@@ -11,7 +11,7 @@ use super::gallery_model::GalleryModel;
 use super::geoclip::GeoClipLocator;
 use super::home::ModelHome;
 use super::hybrid::HybridModel;
-use super::hybrid_files::HybridConfig;
+use super::hybrid_files::{HybridConfig, HybridRule};
 use super::opening::{CannotOpen, OpenOptions};
 use crate::locate::{Calibration, Geolocator};
 
@@ -68,7 +68,8 @@ impl Geolocator {
             }
             ModelKind::Gallery => Geolocator::from_model(GalleryModel::open(&directory, options)?),
             ModelKind::Hybrid => {
-                Geolocator::from_model(open_hybrid(&directory, options, progress)?)
+                let fusion = Fusion::read(&path)?;
+                Geolocator::from_model(open_hybrid(&directory, None, fusion, options, progress)?)
             }
         }?;
         with_calibration(&model, &path)
@@ -91,20 +92,23 @@ pub fn calibration_directory(name: &str, home: Option<&ModelHome>) -> Option<Pat
     }
 }
 
-/// A hybrid with the model and the gallery that its directory names.
-fn open_hybrid(
+/// A hybrid with the model and the gallery that its directory names; perhaps with another rule.
+pub(super) fn open_hybrid(
     directory: &ModelDirectory,
+    rule: Option<HybridRule>,
+    fusion: Option<Fusion>,
     options: &OpenOptions,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<HybridModel, CannotOpen> {
-    let config = HybridConfig::read(directory)?;
+    let mut config = HybridConfig::read(directory)?;
+    config.rule = rule.unwrap_or(config.rule);
     let beside = |name: &str| {
         let path = directory.path().join(name);
         if path.is_dir() { path.to_string_lossy().into_owned() } else { name.to_owned() }
     };
     let model = open_part(&beside(&config.model), options, progress)?;
     let gallery = Gallery::open(Path::new(&beside(&config.gallery)))?;
-    HybridModel::open(model, gallery, config, &directory.name(), options)
+    HybridModel::open(model, gallery, config, &directory.name(), fusion, options)
 }
 
 /// The density model of a hybrid.

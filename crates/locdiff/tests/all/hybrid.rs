@@ -287,7 +287,14 @@ fn a_hybrid_on_disk_opens_by_its_directory_and_moves_with_its_parts() {
     write_gallery(&at("a/gallery"), ENCODER, 3, Anchors::fibonacci(500).places());
     let create = |rule| {
         let model = at("a/model");
-        create_hybrid(&at("a/both"), model.to_str().unwrap(), &at("a/gallery"), rule, &options)
+        create_hybrid(
+            &at("a/both"),
+            model.to_str().unwrap(),
+            &at("a/gallery"),
+            rule,
+            None,
+            &options,
+        )
     };
     let text = create(HybridRule::Product).unwrap_err().to_string();
     assert!(text.contains("`locdiff gallery fit`") && !at("a/both").exists(), "{text}");
@@ -322,7 +329,7 @@ fn a_hybrid_on_disk_opens_by_its_directory_and_moves_with_its_parts() {
     for part in ["b/both", "b/gallery"] {
         let (part, out) = (at(part), at("b/more"));
         let part = part.to_str().unwrap();
-        let made = create_hybrid(&out, part, &at("b/gallery"), HybridRule::Product, &options);
+        let made = create_hybrid(&out, part, &at("b/gallery"), HybridRule::Product, None, &options);
         let text = made.unwrap_err().to_string();
         assert!(text.contains("is of kind") && !out.exists(), "{text}");
     }
