@@ -14,7 +14,6 @@ use locdiff_cli::{Answered, ReadPicture};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use rayon::prelude::*;
-use serde_json::json;
 
 use crate::errors::{Problem, wrong_option};
 use crate::images::{TOGETHER, answer, decode};
@@ -223,7 +222,7 @@ impl Columns {
                     name.country_code.clone(),
                     Some(record.model.name.clone()),
                     Some(record.model.version.clone()),
-                    Some(json!(record).to_string()),
+                    serde_json::to_string(&record).ok(),
                     None,
                 ];
                 (numbers.map(Some), Some(record.model.calibrated), texts)
