@@ -28,7 +28,7 @@ class ArrowStream(Protocol):
 
 
 class Table:
-    """A table of answers. ``pyarrow.table(table)``, ``polars.from_arrow(table)`` and others take it without a copy."""
+    """A table of answers. ``pyarrow.table(table)``, ``polars.DataFrame(table)`` and others take it without a copy."""
 
     def __init__(self, native: _native.Table) -> None:
         self._native = native
@@ -91,8 +91,9 @@ class Model:
         texts = tuple(area_text(area) for area in areas)
         return Model(self._native.with_options("{}", list(texts)), (name, opening, options, texts))
 
+    # A text is an image by its path, although it is also a sequence of texts.
     @overload
-    def locate(self, images: Image, *, name: str | None = None, top: int = 5) -> Answer: ...
+    def locate(self, images: Image, *, name: str | None = None, top: int = 5) -> Answer: ...  # type: ignore[overload-overlap]
     @overload
     def locate(
         self,
@@ -172,12 +173,13 @@ class Model:
     def embed(self, images: Image | Sequence[Image]) -> NDArray[np.float32]:
         """What the model's image encoder makes of images, ``[images, width]``."""
         numpy("embed()")
-        return self._native.embed([given(images)] if is_one(images) else all_given(images))
+        rows: Any = [images] if is_one(images) else images
+        return self._native.embed(all_given(rows))
 
     def locate_embeddings(self, embeddings: NDArray[np.floating[Any]], *, top: int = 5) -> list[Answer]:
         """Answers for embeddings ``[images, width]`` or ``[images, views, width]`` of the model's encoder."""
-        np = numpy("locate_embeddings()")
-        array = np.asarray(embeddings, "float32")
+        xp = numpy("locate_embeddings()")
+        array = xp.asarray(embeddings, "float32")
         array = array[:, None, :] if array.ndim == 2 else array
         if array.ndim != 3:
             raise OptionError(f"embeddings of shape {list(array.shape)}: [images, width] or [images, views, width]")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _Path = str | PathLike[str]
-_Given = tuple[str | None, _Path | None, bytes | None, tuple[int, int] | None]
+_Given = tuple[str | None, str | None, bytes | None, tuple[int, int] | None]
 _Numbers = NDArray[np.float64]
 
 VERSION: str

@@ -40,10 +40,9 @@ def score(
     Not-a-number is no answer: ``missing`` is ``"refuse"``, ``"skip"`` or ``"worst"``. ``rules``: how distances are measured,
     ``"locdiff"``, or as the scripts of ``"geoclip"`` and ``"osv5m"`` do. ``resamples=0``: no intervals.
     """
-    np = _numpy("locdiff.evaluate")
-    arrays = [np.asarray(values, float).ravel() for values in (latitude, longitude, true_latitude, true_longitude)]
+    xp = _numpy("locdiff.evaluate")
+    given = (xp.asarray(latitude, float).ravel(), xp.asarray(longitude, float).ravel())
+    truth = (xp.asarray(true_latitude, float).ravel(), xp.asarray(true_longitude, float).ravel())
     natives = None if densities is None else [density._native for density in densities]
-    report: dict[str, Any] = json.loads(
-        _native.score(*arrays, natives, rules, missing, resamples, seed)
-    )
+    report: dict[str, Any] = json.loads(_native.score(*given, *truth, natives, rules, missing, resamples, seed))
     return report

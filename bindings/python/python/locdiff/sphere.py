@@ -40,8 +40,8 @@ class Grid(NamedTuple):
 
 def encode(latitude: ArrayLike, longitude: ArrayLike, max_degree: int) -> NDArray[np.float64]:
     """The harmonics at places, ``[..., (max_degree + 1)²]``."""
-    np = _numpy("locdiff.sphere")
-    both = np.broadcast_arrays(np.asarray(latitude, float), np.asarray(longitude, float))
+    xp = _numpy("locdiff.sphere")
+    both = xp.broadcast_arrays(xp.asarray(latitude, float), xp.asarray(longitude, float))
     rows = _native.encode(both[0].ravel(), both[1].ravel(), max_degree)
     encoded: NDArray[np.float64] = rows.reshape(*both[0].shape, -1)
     return encoded
@@ -101,9 +101,9 @@ def distance_km(
     >>> sphere.distance_km(48.8566, 2.3522, [51.5074], [-0.1278]).round(1).tolist()
     [343.6]
     """
-    np = _numpy("locdiff.sphere")
+    xp = _numpy("locdiff.sphere")
     given = (latitude, longitude, other_latitude, other_longitude)
-    arrays = np.broadcast_arrays(*(np.asarray(values, float) for values in given))
+    arrays = xp.broadcast_arrays(*(xp.asarray(values, float) for values in given))
     flat = [array.ravel() for array in arrays]
     distances: NDArray[np.float64] = _native.distance_km(*flat).reshape(arrays[0].shape)
     return distances
@@ -111,11 +111,11 @@ def distance_km(
 
 def _rows(values: ArrayLike, axes: int) -> tuple[Any, tuple[int, ...]]:
     """The last axes as they are, all before as one."""
-    np = _numpy("locdiff.sphere")
-    array = np.asarray(values, float)
+    xp = _numpy("locdiff.sphere")
+    array = xp.asarray(values, float)
     if array.ndim < axes:
         from ._errors import OptionError
 
         raise OptionError(f"an array of {array.ndim} axes: at least {axes} are needed")
     split = array.ndim - axes
-    return np.ascontiguousarray(array.reshape(-1, *array.shape[split:])), array.shape[:split]
+    return xp.ascontiguousarray(array.reshape(-1, *array.shape[split:])), array.shape[:split]
