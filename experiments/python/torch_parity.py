@@ -14,12 +14,11 @@ import sys
 import time
 from pathlib import Path
 
-import pyarrow.parquet as parquet
 import torch
-from torch import Tensor
-
 from locdiff.torch import LocDiff, MovingAverage, encode, likelihood_loss, log_density
 from locdiff.torch._files import read_tensors, write_tensors
+from pyarrow import parquet
+from torch import Tensor
 
 ROOT = Path(__file__).parents[2]
 EMBEDDINGS = ROOT / "experiments/end-to-end/embeddings"
@@ -43,13 +42,14 @@ def objective_differences(directory: Path) -> dict[str, float]:
     # The network apart from the output, in which the evidence of the latent is far larger.
     network = model.denoiser(latent, condition, steps)
     output = model.output(latent, condition, steps)
-    grid, angle = model.grids[int(case["grid"])], float(case["angle"].double().sum())
+    grid, angle = model.grid(int(case["grid"])), float(case["angle"].double().sum())
     loss = likelihood_loss(output, latitude, longitude, grid, angle)
-    loss.backward()
-    gradients = {
-        name: difference(weights.grad.T if name.endswith(".weight") else weights.grad, case[f"gradient.{name}"])
-        for name, weights in model.denoiser.named_parameters()
-    }
+    loss.backward()  # type: ignore[no-untyped-call]
+    gradients = {}
+    for name, weights in model.denoiser.named_parameters():
+        assert weights.grad is not None
+        gradient = weights.grad.T if name.endswith(".weight") else weights.grad
+        gradients[name] = difference(gradient, case[f"gradient.{name}"])
     assert len(gradients) == sum(name.startswith("gradient.") for name in case)
     return {
         "latent": difference(latent, case["latent"]),

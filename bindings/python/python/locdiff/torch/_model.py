@@ -59,6 +59,7 @@ class LocDiff(nn.Module):
         condition_dropout: float = 0.1,
     ) -> None:
         super().__init__()
+        bars = _alpha_bars(schedule, schedule_steps, max_degree)
         network: dict[str, Any] = {
             "max_degree": max_degree,
             "condition_size": condition_size,
@@ -84,7 +85,6 @@ class LocDiff(nn.Module):
         self.register_buffer("deviation", torch.ones(condition_size))
         # What follows from the configuration is not part of checkpoints. For each noise level: x_t = signal·x_0 + noise·ε,
         # and x_t is evidence·x_t·Y(place) nats of evidence for a place.
-        bars = _alpha_bars(schedule, schedule_steps, max_degree)
         self.register_buffer("signal", bars.sqrt().float(), persistent=False)
         self.register_buffer("noise", (1.0 - bars).sqrt().float(), persistent=False)
         evidence = (4.0 * math.pi * bars).sqrt() / (1.0 - bars)
@@ -211,9 +211,9 @@ class LocDiff(nn.Module):
         truth = encode(latitude, longitude, self.max_degree).to(condition)
         latent = self.noisy(truth, torch.randn(batch, self.size, device=device), steps)
         # Drawn on the CPU, so that a GPU need not be waited for.
-        grid = self.grids[int(torch.randint(_GRIDS, ()))]
+        grid = self.grid(int(torch.randint(_GRIDS, ())))
         angle = 2.0 * math.pi * float(torch.rand((), dtype=torch.float64))
-        return loss_of_encodings(self.output(latent, condition, steps), truth, grid, angle)  # type: ignore[arg-type]
+        return loss_of_encodings(self.output(latent, condition, steps), truth, grid, angle)
 
     def coefficients(self, embeddings: Tensor, latent: Tensor | None = None) -> Tensor:
         """Coefficients e ``[batch, (max_degree + 1)²]`` of the log-density of each embedding, in one pass.
@@ -229,6 +229,12 @@ class LocDiff(nn.Module):
     def condition(self, embeddings: Tensor) -> Tensor:
         """Embeddings as the network takes them: centered and scaled."""
         return (embeddings.to(self.mean) - self.mean) / self.deviation
+
+    def grid(self, choice: int) -> SphereGrid:
+        """One of the three grids of the objective."""
+        grid = self.grids[choice]
+        assert isinstance(grid, SphereGrid)
+        return grid
 
     def noise_levels(self, batch: int) -> Tensor:
         """A share at the highest level, the others anywhere among those that are trained."""

@@ -27,21 +27,21 @@ def encode(latitude: Tensor, longitude: Tensor, max_degree: int) -> Tensor:
     seed = torch.full_like(sine, 1.0 / math.sqrt(4.0 * math.pi))
     values = differences = seed[:, :0]  # p_lm for m < l, and how far they are from their growth at the pole
     degrees = []
-    for l in range(max_degree + 1):  # noqa: E741
-        if l > 0:
-            m = orders[:l]
-            ratio = (2.0 * l + 1.0) / (2.0 * l - 1.0)
-            growth = torch.sqrt(ratio * (l + m) / (l - m))
-            memory = torch.sqrt(ratio / ((l + m) * (l - m))) * (l - m - 1.0)
+    for degree in range(max_degree + 1):
+        if degree > 0:
+            m = orders[:degree]
+            ratio = (2.0 * degree + 1.0) / (2.0 * degree - 1.0)
+            growth = torch.sqrt(ratio * (degree + m) / (degree - m))
+            memory = torch.sqrt(ratio / ((degree + m) * (degree - m))) * (degree - m - 1.0)
             grown = growth * values
             differences = memory * (differences - one_minus_cosine * values) - one_minus_cosine * grown
             values = grown + differences
-            seed = seed * sine * math.sqrt(3.0 if l == 1 else (2.0 * l + 1.0) / (2.0 * l))
-        values = torch.cat([values, seed], 1)  # [places, order 0 … l]
+            seed = seed * sine * math.sqrt(3.0 if degree == 1 else (2.0 * degree + 1.0) / (2.0 * degree))
+        values = torch.cat([values, seed], 1)  # [places, order 0 … degree]
         differences = torch.cat([differences, torch.zeros_like(seed)], 1)
-        p = values * mirror ** (l + orders[: l + 1])
-        odd, even = (p * sines[:, : l + 1])[:, 1:], p * cosines[:, : l + 1]
-        degrees.append(torch.cat([odd.flip(1), even], 1))  # orders −l … l
+        p = values * mirror ** (degree + orders[: degree + 1])
+        odd, even = (p * sines[:, : degree + 1])[:, 1:], p * cosines[:, : degree + 1]
+        degrees.append(torch.cat([odd.flip(1), even], 1))  # orders −degree … degree
     return torch.cat(degrees, 1)
 
 
@@ -66,10 +66,10 @@ class SphereGrid(nn.Module):
         meridian = encode(90.0 - torch.rad2deg(colatitudes), torch.zeros(rings), max_degree)  # [ring, d]
         padded = torch.cat([meridian, torch.zeros(rings, 1, dtype=torch.float64)], 1)
         # Where (order, degree) stands among the coefficients; the last place if l < |m|.
-        l = torch.arange(degrees)[None, :]  # noqa: E741
-        m = orders.long()[:, None]
-        index = torch.where(m.abs() <= l, l * l + l + m, degrees * degrees)  # [order, degree]
-        cosine_index = torch.where(m.abs() <= l, l * l + l + m.abs(), degrees * degrees)
+        degree, order = torch.arange(degrees)[None, :], orders.long()[:, None]
+        center = degree * degree + degree
+        index = torch.where(order.abs() <= degree, center + order, degrees * degrees)  # [order, degree]
+        cosine_index = torch.where(order.abs() <= degree, center + order.abs(), degrees * degrees)
         legendre = padded[:, cosine_index].permute(1, 2, 0)  # [order, degree, ring]
         angles = orders.abs()[:, None] * torch.arange(self.longitudes) * (2.0 * math.pi / self.longitudes)
         waves = torch.where(orders[:, None] < 0, torch.sin(angles), torch.cos(angles))  # [order, longitude]
@@ -114,7 +114,7 @@ SPACING_PER_SIGMA = 1.75
 
 def _curvature_of_encoding(max_degree: int) -> float:
     """−F″ at the peak of an encoding's own function."""
-    return sum(l * (l + 1) * (2 * l + 1) for l in range(max_degree + 1)) / (8.0 * math.pi)  # noqa: E741
+    return sum(k * (k + 1) * (2 * k + 1) for k in range(max_degree + 1)) / (8.0 * math.pi)
 
 
 def _gauss_legendre(count: int) -> tuple[Tensor, Tensor]:
