@@ -10,8 +10,10 @@ use rayon::prelude::*;
 
 use crate::errors::Problem;
 
-/// Images that are read and encoded together, as by `locdiff predict`.
-pub(crate) const TOGETHER: usize = 8;
+/// Images that are read and encoded together: as few as keep all threads busy, because Ctrl-C is heard in between.
+pub(crate) fn together() -> usize {
+    rayon::current_num_threads().clamp(2, 8)
+}
 
 /// An image: a name, then a path, the bytes of a file, or pixels (red, green, blue, row by row) with width and height.
 pub(crate) type Given =

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use crate::answer::Answer;
 use crate::errors::{OptionError, cannot_open, wrong_option};
-use crate::images::{Given, TOGETHER, answer, read};
+use crate::images::{Given, answer, read, together};
 use crate::process::expect_threads;
 use crate::table::Batches;
 
@@ -62,6 +62,7 @@ impl Model {
         };
         let mut failed = None;
         let opened = py.detach(|| {
+            locdiff_cli::keep_for_a_while();
             // The first name of a place takes a third of a second: meanwhile the model is opened.
             std::thread::spawn(|| LatLon::new(0.0, 0.0).map(locdiff::geography::place_name));
             Geolocator::open_with(name, &opening, &mut |done, total| {
@@ -106,7 +107,7 @@ impl Model {
         expect_threads()?;
         let options = AnswerOptions { top, ..AnswerOptions::default() };
         let mut answers = Vec::with_capacity(images.len());
-        for batch in images.chunks(TOGETHER) {
+        for batch in images.chunks(together()) {
             let answered = py.detach(|| {
                 let read = batch.par_iter().map(read).collect();
                 answer(&self.geolocator, read, &options)
@@ -177,7 +178,7 @@ impl Model {
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         expect_threads()?;
         let mut rows = Vec::with_capacity(images.len());
-        for batch in images.chunks(TOGETHER) {
+        for batch in images.chunks(together()) {
             let read: Vec<_> = py.detach(|| batch.par_iter().map(read).collect());
             let mut photos = Vec::new();
             for (given, read) in batch.iter().zip(read) {

@@ -16,10 +16,10 @@ use pyo3::types::PyCapsule;
 use rayon::prelude::*;
 
 use crate::errors::{Problem, wrong_option};
-use crate::images::{TOGETHER, answer, decode};
+use crate::images::{answer, decode, together};
 use crate::process::expect_threads;
 
-/// Rows of a batch of answers; images are read and encoded by [`TOGETHER`].
+/// Rows of a batch of answers; images are read and encoded by [`together`].
 const ROWS: usize = 64;
 
 /// Columns of answers: an empty answer is null, and `error` says why.
@@ -128,8 +128,8 @@ impl Batches {
         let Some(rows) = py.detach(|| self.next_rows()).map_err(failed)? else { return Ok(None) };
         let images = rows.column(self.column);
         let mut columns = Columns::default();
-        for start in (0..images.len()).step_by(TOGETHER) {
-            let some = images.slice(start, TOGETHER.min(images.len() - start));
+        for start in (0..images.len()).step_by(together()) {
+            let some = images.slice(start, together().min(images.len() - start));
             py.detach(|| {
                 for answered in self.answers(&some) {
                     columns.push(answered);

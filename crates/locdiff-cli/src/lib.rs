@@ -44,6 +44,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 #[cfg(feature = "models")]
+pub use memory::keep_for_a_while;
+#[cfg(feature = "models")]
 pub use predict::{Answered, ReadPicture, View, answer_map, cannot_read};
 
 /// Where on Earth was this taken? Answers with a probability map, not just a pin.
