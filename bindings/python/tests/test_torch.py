@@ -177,4 +177,4 @@ def test_training_configurations_and_their_refusals() -> None:
 def test_without_torch_the_message_says_what_to_install() -> None:
     script = "import sys; sys.modules['torch'] = None; import locdiff.torch"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert run.returncode != 0 and "pip install locdiff[torch]" in run.stderr
+    assert run.returncode != 0 and "pip install 'locdiff[torch]'" in run.stderr

@@ -30,10 +30,12 @@ torch.Size([64, 36])
 Accelerate wrap it as they wrap any other module.
 """
 
+from .._errors import MissingPackageError
+
 try:
     import torch as _torch  # noqa: F401
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError("locdiff.torch needs PyTorch: pip install locdiff[torch]", name="torch") from error
+except ImportError as error:
+    raise MissingPackageError("locdiff.torch needs torch: pip install 'locdiff[torch]'") from error
 
 from ._average import MovingAverage
 from ._model import LocDiff
