@@ -2,6 +2,8 @@
 //! Python in `python/locdiff` gives it names, types and documentation.
 
 mod answer;
+#[cfg(feature = "av1")]
+mod av1;
 mod density;
 mod errors;
 mod evaluate;
@@ -30,6 +32,14 @@ mod _native {
     use crate::sphere::{analysis, decode, distance_km, encode, grid, synthesis};
     #[pymodule_export]
     use crate::table::{Batches, Table};
+
+    /// What is done when the module is loaded.
+    #[pymodule_init]
+    fn init(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        #[cfg(feature = "av1")]
+        crate::av1::register();
+        Ok(())
+    }
 
     /// The version of the package.
     #[pymodule_export]

@@ -1,7 +1,7 @@
 //! HEIC and AVIF, by libheif.
 
 use libheif_rs::{
-    ColorPrimaries, ColorSpace, HeifContext, HeifError, HeifErrorSubCode, ImageHandle, LibHeif,
+    ColorPrimaries, ColorSpace, HeifContext, HeifError, HeifErrorCode, ImageHandle, LibHeif,
     RgbChroma,
 };
 
@@ -16,9 +16,9 @@ pub(super) fn decode(
     bytes: &[u8],
     options: &ReadOptions,
 ) -> Result<Pixels, PhotoError> {
-    let damaged = |error: HeifError| match error.sub_code {
+    let damaged = |error: HeifError| match error.code {
         // This libheif was built without a decoder for it, as some are for AVIF.
-        HeifErrorSubCode::UnsupportedCodec => PhotoError::Unsupported {
+        HeifErrorCode::PluginLoadingError => PhotoError::Unsupported {
             format: format.to_string(),
             remedy: "libheif has no decoder for it here; convert the picture to JPEG",
         },
