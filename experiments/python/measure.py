@@ -11,7 +11,7 @@ first_answer_s     `pip install` of the wheel into an empty environment, then an
 binding_overhead   CPU time per image of `locate_table` over the Rust API, median of rounds that alternate
 two_threads        speed of two Python threads over one, median of rounds that alternate
 records            images whose record was compared with `locdiff predict --json`, and how many differ
-page, heic         whether `locdiff serve` has its page, and whether HEIC images are read
+page, heic, avif   whether `locdiff serve` has its page, and whether HEIC and AVIF images are read
 torch_…            see torch_parity.py; null without PyTorch
 """
 
@@ -172,10 +172,11 @@ def serves_page() -> bool:
     return False
 
 
-def reads_heic() -> bool:
+def reads(name: str) -> bool:
+    """Whether an image can be decoded, answer or not."""
     import locdiff
 
-    answer = locdiff.open("earth-view").locate([ROOT / "parity/photo/files/rgb.heic"], errors="return")[0]
+    answer = locdiff.open("earth-view").locate([ROOT / "parity/photo/files" / name], errors="return")[0]
     return not isinstance(answer, locdiff.ImageError)
 
 
@@ -209,7 +210,8 @@ def main() -> None:
     result["two_threads"] = round(two_threads(few, 1 if quick else 5), 2)
     images = EXAMPLES if quick or not real else more_images(real, 200, folder)
     result["records"] = records(images, folder)
-    result["page"], result["heic"] = serves_page(), reads_heic()
+    result["page"] = serves_page()
+    result["heic"], result["avif"] = reads("rgb.heic"), reads("rgb.avif")
     result.update(torch_numbers(reference, folder, quick))
     print(json.dumps(result))
 
