@@ -34,6 +34,14 @@ build:
     bash web/build
     cargo build --release --locked --workspace --bin locdiff
 
+# the Python package as a wheel: the page, then program, model and package; half an hour
+wheel:
+    bindings/python/wheel
+
+# the tests of the Python package, with the dev profile
+python *ARGS:
+    bindings/python/check {{ ARGS }}
+
 # install the `locdiff` program
 install:
     cargo install --locked --path crates/locdiff-cli

@@ -13,7 +13,7 @@ const PURGE_DELAY: mi_option_t = 15;
 /// training, and each batch of pictures, asks for the same memory again, and fresh pages must be
 /// cleared: up to a tenth of the time.
 #[expect(unsafe_code, reason = "an option of the allocator, set through its C interface")]
-pub(crate) fn keep_for_a_while() {
+pub fn keep_for_a_while() {
     // SAFETY: sets one number in the allocator's table of options, which it checks the index of.
     unsafe { mi_option_set(PURGE_DELAY, 30_000) };
 }

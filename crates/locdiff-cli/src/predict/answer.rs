@@ -1,8 +1,8 @@
 //! One picture's answer, with everything that any output shows.
 
 use std::fs::File;
-use std::io::{Read, stdin};
-use std::path::PathBuf;
+use std::io::{self, Read, stdin};
+use std::path::{Path, PathBuf};
 
 use locdiff::locate::{AnswerOptions, ChosenBecause, ImageFacts};
 use locdiff::photo::{PhotoError, ReadOptions, gps_of};
@@ -16,11 +16,39 @@ pub(super) enum Picture {
 }
 
 /// A picture that was read.
-pub(super) struct ReadPicture {
-    pub(super) photo: Photo,
-    pub(super) facts: ImageFacts,
+pub struct ReadPicture {
+    /// Its pixels.
+    pub photo: Photo,
+    /// What else is known of it.
+    pub facts: ImageFacts,
     /// Where the camera says it was.
-    pub(super) gps: Option<LatLon>,
+    pub gps: Option<LatLon>,
+}
+
+impl ReadPicture {
+    /// A file.
+    pub fn open(path: &Path) -> Result<ReadPicture, PhotoError> {
+        let unreadable = |source| PhotoError::Unreadable { path: path.to_owned(), source };
+        let file = File::open(path).map_err(unreadable)?;
+        let bytes = limited(file).map_err(unreadable)?;
+        ReadPicture::decode(Some(path.display().to_string()), &bytes)
+    }
+
+    /// The bytes of a file, under a name if it has one.
+    pub fn decode(name: Option<String>, bytes: &[u8]) -> Result<ReadPicture, PhotoError> {
+        let photo = Photo::decode(bytes, &ReadOptions::default())?;
+        let gps = gps_of(bytes).and_then(|(lat, lon)| LatLon::new(lat, lon).ok());
+        let facts = ImageFacts::of_bytes(name, bytes).with_size(&photo);
+        Ok(ReadPicture { photo, facts, gps })
+    }
+}
+
+/// One byte more than a picture may have tells that it has too many.
+fn limited(source: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let limit = ReadOptions::default().max_bytes.saturating_add(1);
+    source.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 impl Picture {
@@ -39,24 +67,15 @@ impl Picture {
 
     /// Its pixels, and what its bytes tell.
     pub(super) fn read(&self) -> Result<ReadPicture, PhotoError> {
-        let options = ReadOptions::default();
-        let limit = options.max_bytes.saturating_add(1);
-        let mut bytes = Vec::new();
-        let path = match self {
-            Picture::Path(path, _) => path.clone(),
-            Picture::Stdin => PathBuf::from("stdin"),
-        };
-        let read = match self {
-            Picture::Path(path, _) => {
-                File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes))
+        match self {
+            Picture::Path(path, _) => ReadPicture::open(path),
+            Picture::Stdin => {
+                let unreadable =
+                    |source| PhotoError::Unreadable { path: self.name().into(), source };
+                let bytes = limited(stdin().lock()).map_err(unreadable)?;
+                ReadPicture::decode(Some(self.name().to_owned()), &bytes)
             }
-            Picture::Stdin => stdin().lock().take(limit).read_to_end(&mut bytes),
-        };
-        read.map_err(|source| PhotoError::Unreadable { path, source })?;
-        let photo = Photo::decode(&bytes, &options)?;
-        let gps = gps_of(&bytes).and_then(|(lat, lon)| LatLon::new(lat, lon).ok());
-        let facts = ImageFacts::of_bytes(Some(self.name().to_owned()), &bytes).with_size(&photo);
-        Ok(ReadPicture { photo, facts, gps })
+        }
     }
 }
 
@@ -71,24 +90,31 @@ pub(super) struct Failure {
 }
 
 /// What one model makes of one picture: the record, and the estimate that maps and regions are drawn from.
-pub(super) struct Answered<'a> {
-    pub(super) name: &'a str,
-    pub(super) estimate: Estimate,
-    pub(super) record: Answer,
+pub struct Answered {
+    /// What `--json` prints.
+    pub record: Answer,
+    /// What the record was made of.
+    pub estimate: Estimate,
     /// Where the camera says it was.
-    pub(super) gps: Option<LatLon>,
+    pub gps: Option<LatLon>,
 }
 
-impl<'a> Answered<'a> {
-    pub(super) fn new(
-        name: &'a str,
+impl Answered {
+    /// What is said of a picture.
+    pub fn new(
         estimate: Estimate,
         because: ChosenBecause,
-        read: &ReadPicture,
+        facts: ImageFacts,
+        gps: Option<LatLon>,
         options: &AnswerOptions,
-    ) -> Answered<'a> {
-        let record = Answer::new(read.facts.clone(), &estimate, because, read.gps, options);
-        Answered { name, estimate, record, gps: read.gps }
+    ) -> Answered {
+        let record = Answer::new(facts, &estimate, because, gps, options);
+        Answered { record, estimate, gps }
+    }
+
+    /// As whoever asked named the picture.
+    pub(super) fn name(&self) -> &str {
+        self.record.image.name.as_deref().unwrap_or_default()
     }
 
     /// The answer's place.

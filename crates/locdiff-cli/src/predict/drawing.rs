@@ -12,8 +12,9 @@ use super::{Arguments, is_folder};
 use crate::outlines::outline;
 use crate::whole_file::write_file;
 
+/// How a map shows the Earth.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum View {
+pub enum View {
     /// The Earth from afar, the first candidate in the middle.
     Globe,
     /// The whole Earth, areas true.
@@ -49,11 +50,7 @@ fn ending(path: &Path) -> Option<&str> {
     path.extension().and_then(OsStr::to_str).filter(|ending| ["png", "svg"].contains(ending))
 }
 
-pub(super) fn draw(
-    answer: &Answered<'_>,
-    plot: &Path,
-    arguments: &Arguments,
-) -> anyhow::Result<()> {
+pub(super) fn draw(answer: &Answered, plot: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let path = if is_folder(plot) {
         std::fs::create_dir_all(plot)
             .with_context(|| format!("cannot make the folder {}", plot.display()))?;
@@ -65,15 +62,15 @@ pub(super) fn draw(
     } else {
         plot.to_owned()
     };
-    let picture = map(answer, arguments.projection)?.draw();
+    let picture = answer_map(answer, arguments.projection)?.draw();
     let bytes =
         if ending(&path) == Some("svg") { picture.svg().into_bytes() } else { picture.png() };
     write_file(&path, &bytes)
 }
 
 /// A name in a folder that no picture has had so far: two folders may hold an IMG_0001.jpg each.
-fn unused(folder: &Path, answer: &Answered<'_>) -> PathBuf {
-    let stem = Path::new(answer.name).file_stem().unwrap_or_default().to_string_lossy();
+fn unused(folder: &Path, answer: &Answered) -> PathBuf {
+    let stem = Path::new(answer.name()).file_stem().unwrap_or_default().to_string_lossy();
     let stem = format!("{stem}-{}", file_name(&answer.record.model.name));
     let numbered = (2..).map(|number| format!("{stem}-{number}.png"));
     let mut names = [format!("{stem}.png")].into_iter().chain(numbered).map(|n| folder.join(n));
@@ -85,7 +82,8 @@ fn file_name(model: &str) -> String {
     model.replace(['/', '\\'], "-")
 }
 
-fn map<'a>(answer: &'a Answered<'_>, view: Option<View>) -> anyhow::Result<Map<'a>> {
+/// An answer as a map: by default a globe, or the whole Earth if the answer is vague.
+pub fn answer_map(answer: &Answered, view: Option<View>) -> anyhow::Result<Map<'_>> {
     let (record, model) = (&answer.record, &answer.record.model);
     let vague = record.radius_90_km > GLOBE_RADIUS_KM;
     let projection = match view.unwrap_or(if vague { View::EqualEarth } else { View::Globe }) {
@@ -116,7 +114,7 @@ fn map<'a>(answer: &'a Answered<'_>, view: Option<View>) -> anyhow::Result<Map<'
     if !answer.estimate.within().is_empty() {
         caption.push_str(&format!(" Within {} only.", answer.estimate.within().join(" and ")));
     }
-    let stem = Path::new(answer.name).file_name().unwrap_or_default().to_string_lossy();
+    let stem = Path::new(answer.name()).file_name().unwrap_or_default().to_string_lossy();
     let mut map = Map::new(projection)
         .theme(Theme::Dark)
         .top(highest)

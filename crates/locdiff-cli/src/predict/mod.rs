@@ -23,7 +23,9 @@ use rayon::prelude::*;
 use crate::asking::{InferenceArguments, OpeningArguments};
 use crate::progress::Progress;
 use crate::{FAILED, NO_MODEL, NONSENSE, memory, refused};
-use answer::{Answered, Failure, Picture};
+pub use answer::{Answered, ReadPicture};
+use answer::{Failure, Picture};
+pub use drawing::{View, answer_map};
 use models::Models;
 use records::Records;
 
@@ -120,7 +122,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                     let drawn = plot.map(|plot| drawing::draw(&answer, plot, &arguments));
                     if let Some(Err(error)) = drawn {
                         failures += 1;
-                        let _ = writeln!(stderr(), "locdiff: {}: {error:#}", answer.name);
+                        let _ = writeln!(stderr(), "locdiff: {}: {error:#}", answer.name());
                     }
                 }
                 Err(failure) => {
@@ -148,11 +150,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// What each model makes of each picture, picture by picture.
-fn locate<'a>(
-    batch: &'a [Picture],
+fn locate(
+    batch: &[Picture],
     models: &Models<'_>,
     arguments: &Arguments,
-) -> Vec<Result<Answered<'a>, Failure>> {
+) -> Vec<Result<Answered, Failure>> {
     let mut read: Vec<_> = batch.par_iter().map(Picture::read).collect();
     // Pictures are large: they are lent out, not copied.
     let blank = || locdiff::Photo::from_rgb(1, 1, vec![0; 3]).expect("one pixel");
@@ -167,7 +169,7 @@ fn locate<'a>(
         match read {
             Err(error) => {
                 let facts = ImageFacts::named(picture.name());
-                let none = NoAnswer { reason: reason(error), no_model: false };
+                let none = NoAnswer { reason: cannot_read(error), no_model: false };
                 jobs.push((picture, facts, Err(none)));
             }
             Ok(read) => {
@@ -194,7 +196,7 @@ fn locate<'a>(
             no_model,
         };
         let (estimate, because, read, photo, model) = job.map_err(failed)?;
-        let mut answered = Answered::new(name, estimate, because, read, &options);
+        let mut answered = Answered::new(estimate, because, facts.clone(), read.gps, &options);
         if let (Some(model), Some(frames)) = (model, arguments.frames)
             && model.can_denoise()
         {
@@ -206,7 +208,7 @@ fn locate<'a>(
 }
 
 /// Why a picture can't be read; its name stands before that already.
-fn reason(error: &PhotoError) -> String {
+pub fn cannot_read(error: &PhotoError) -> String {
     match error {
         PhotoError::Unreadable { source, .. } => source.to_string(),
         error => error.to_string(),

@@ -66,7 +66,7 @@ impl Records {
         Records { format }
     }
 
-    pub(super) fn answer(&mut self, answer: &Answered<'_>) -> anyhow::Result<()> {
+    pub(super) fn answer(&mut self, answer: &Answered) -> anyhow::Result<()> {
         match &mut self.format {
             Format::Text { map } => text::print(answer, *map)?,
             Format::Json => {
@@ -142,13 +142,13 @@ fn write_feature(features: &mut usize, feature: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn csv_row(answer: &Answered<'_>, rank: usize, found: &CandidateFacts) -> Vec<String> {
+fn csv_row(answer: &Answered, rank: usize, found: &CandidateFacts) -> Vec<String> {
     let record = &answer.record;
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let number = |number: Option<f64>| number.map(|n| n.to_string()).unwrap_or_default();
     let exif = record.exif.as_ref();
     vec![
-        answer.name.to_owned(),
+        answer.name().to_owned(),
         record.model.name.clone(),
         record.model.calibrated.to_string(),
         record.within.join("; "),

@@ -76,7 +76,7 @@ impl Sheet {
 
 pub(super) fn print(
     out: &mut impl Write,
-    answer: &Answered<'_>,
+    answer: &Answered,
     columns: usize,
 ) -> std::io::Result<()> {
     let sheet = Sheet::new(columns - 2);

@@ -22,12 +22,12 @@ fn columns() -> usize {
     terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0)).clamp(40, 200)
 }
 
-pub(super) fn print(answer: &Answered<'_>, map: bool) -> anyhow::Result<()> {
+pub(super) fn print(answer: &Answered, map: bool) -> anyhow::Result<()> {
     let mut out = anstream::stdout().lock();
     let columns = columns();
     let record = &answer.record;
     let best = &record.candidates[0];
-    writeln!(out, "{HEADING}{}{HEADING:#}", answer.name)?;
+    writeln!(out, "{HEADING}{}{HEADING:#}", answer.name())?;
     writeln!(out, "  {:.4}  {HEADING}{}{HEADING:#}", answer.place(), record.place.name)?;
     write!(out, "  ")?;
     // Another rule's place has no mass of its own.

@@ -1,7 +1,8 @@
 //! HEIC and AVIF, by libheif.
 
 use libheif_rs::{
-    ColorPrimaries, ColorSpace, HeifContext, HeifError, ImageHandle, LibHeif, RgbChroma,
+    ColorPrimaries, ColorSpace, HeifContext, HeifError, HeifErrorCode, ImageHandle, LibHeif,
+    RgbChroma,
 };
 
 use super::error::PhotoError;
@@ -15,7 +16,14 @@ pub(super) fn decode(
     bytes: &[u8],
     options: &ReadOptions,
 ) -> Result<Pixels, PhotoError> {
-    let damaged = |error: HeifError| PhotoError::damaged(format, error.message);
+    let damaged = |error: HeifError| match error.code {
+        // This libheif was built without a decoder for it, as some are for AVIF.
+        HeifErrorCode::PluginLoadingError => PhotoError::Unsupported {
+            format: format.to_string(),
+            remedy: "libheif has no decoder for it here; convert the picture to JPEG",
+        },
+        _ => PhotoError::damaged(format, error.message),
+    };
     let context = HeifContext::read_from_bytes(bytes).map_err(damaged)?;
     let handle = context.primary_image_handle().map_err(damaged)?;
     let (width, height) = (handle.width(), handle.height());

@@ -1,0 +1,80 @@
+//! Images as Python has them, and what a model makes of them.
+
+use std::path::PathBuf;
+
+use locdiff::locate::{AnswerOptions, ChosenBecause, ImageFacts, locate_because};
+use locdiff::{Geolocator, Photo};
+use locdiff_cli::{Answered, ReadPicture};
+use pyo3::pybacked::PyBackedBytes;
+use rayon::prelude::*;
+
+use crate::errors::Problem;
+
+/// Images that are read and encoded together: as few as keep all threads busy, because Ctrl-C is heard in between.
+pub(crate) fn together() -> usize {
+    rayon::current_num_threads().clamp(2, 8)
+}
+
+/// An image: a name, then a path, the bytes of a file, or pixels (red, green, blue, row by row) with width and height.
+pub(crate) type Given =
+    (Option<String>, Option<PathBuf>, Option<PyBackedBytes>, Option<(u32, u32)>);
+
+/// Reads an image.
+pub(crate) fn read(given: &Given) -> Result<ReadPicture, Problem> {
+    let (name, path, bytes, size) = given;
+    match (path, bytes, size) {
+        (Some(path), _, _) => ReadPicture::open(path).map_err(|error| Problem::unreadable(&error)),
+        (None, Some(bytes), None) => decode(name.clone(), bytes),
+        (None, Some(pixels), Some((width, height))) => {
+            let photo = Photo::from_rgb(*width, *height, pixels.to_vec())
+                .ok_or_else(|| Problem::image("the pixels are not width × height × 3 bytes"))?;
+            let nothing = ImageFacts {
+                name: name.clone(),
+                sha256: None,
+                bytes: None,
+                width: None,
+                height: None,
+            };
+            Ok(ReadPicture { facts: nothing.with_size(&photo), photo, gps: None })
+        }
+        (None, None, _) => Err(Problem::image("there is no image")),
+    }
+}
+
+/// Reads the bytes of an image's file.
+pub(crate) fn decode(name: Option<String>, bytes: &[u8]) -> Result<ReadPicture, Problem> {
+    ReadPicture::decode(name, bytes).map_err(|error| Problem::unreadable(&error))
+}
+
+/// What a model makes of images that were read, in their order.
+pub(crate) fn answer(
+    model: &Geolocator,
+    read: Vec<Result<ReadPicture, Problem>>,
+    options: &AnswerOptions,
+) -> Vec<Result<Answered, Problem>> {
+    let mut photos = Vec::new();
+    let facts: Vec<Result<_, Problem>> = read
+        .into_iter()
+        .map(|read| {
+            let ReadPicture { photo, facts, gps } = read?;
+            photos.push(photo);
+            Ok((facts, gps))
+        })
+        .collect();
+    let mut located = locate_because(model, ChosenBecause::Named, &photos).into_iter();
+    let jobs: Vec<_> = facts
+        .into_iter()
+        .map(|facts| {
+            let (facts, gps) = facts?;
+            let located = located.next().expect("an answer for each photograph");
+            let (estimate, because) = located.map_err(|none| Problem::no_answer(none.reason))?;
+            Ok((estimate, because, facts, gps))
+        })
+        .collect();
+    // Surveys are work for one thread each.
+    let jobs = jobs.into_par_iter().map(|job: Result<_, Problem>| {
+        let (estimate, because, facts, gps) = job?;
+        Ok(Answered::new(estimate, because, facts, gps, options))
+    });
+    jobs.collect()
+}

@@ -1,0 +1,183 @@
+//! The `locdiff` program: arguments, printing, exit codes. One file per command. A library, because the Python package
+//! brings the same program, and makes the same answers and maps of pictures.
+//!
+//! Data goes to stdout, everything else to stderr. Exit code 0: done; 1: failed, or in part; 2: the
+//! command line made no sense; 3: no model for this picture is installed.
+
+#[cfg(feature = "models")]
+mod asking;
+#[cfg(feature = "models")]
+mod calibrate;
+#[cfg(feature = "models")]
+mod doctor;
+#[cfg(feature = "models")]
+mod earth;
+#[cfg(feature = "models")]
+mod embed;
+#[cfg(feature = "models")]
+mod encoders;
+#[cfg(feature = "models")]
+mod evaluate;
+#[cfg(feature = "models")]
+mod gallery;
+#[cfg(feature = "models")]
+mod interruption;
+#[cfg(feature = "models")]
+mod memory;
+#[cfg(feature = "models")]
+mod model;
+mod outlines;
+#[cfg(feature = "models")]
+mod predict;
+mod progress;
+#[cfg(feature = "models")]
+mod serve;
+mod sphere;
+#[cfg(feature = "models")]
+mod train;
+mod whole_file;
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[cfg(feature = "models")]
+pub use memory::keep_for_a_while;
+#[cfg(feature = "models")]
+pub use predict::{Answered, ReadPicture, View, answer_map, cannot_read};
+
+/// Where on Earth was this taken? Answers with a probability map, not just a pin.
+#[derive(Parser)]
+#[command(name = "locdiff", version = VERSION, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Make probabilities of a model's scores, by pictures whose places are known.
+    #[cfg(feature = "models")]
+    Calibrate(Box<calibrate::Arguments>),
+    /// Say what is installed, what is missing and how to get it, and test it.
+    #[cfg(feature = "models")]
+    Doctor(doctor::Arguments),
+    /// Maps of the Earth for views from above.
+    #[cfg(feature = "models")]
+    #[command(subcommand)]
+    Earth(earth::Command),
+    /// Turn images into embeddings for training.
+    #[cfg(feature = "models")]
+    Embed(embed::Arguments),
+    /// Score a model's answers, ours or anybody's.
+    #[cfg(feature = "models")]
+    Evaluate(Box<evaluate::Arguments>),
+    /// Photographs with known places, searched by similarity.
+    #[cfg(feature = "models")]
+    #[command(subcommand)]
+    Gallery(gallery::Command),
+    /// Models on this machine.
+    #[cfg(feature = "models")]
+    #[command(subcommand)]
+    Model(model::Command),
+    /// Say where pictures were taken.
+    #[cfg(feature = "models")]
+    Predict(predict::Arguments),
+    /// Answer over HTTP, with a map page.
+    #[cfg(feature = "models")]
+    Serve(Box<serve::Arguments>),
+    /// Places as spherical-harmonic coefficients, and back.
+    #[command(subcommand)]
+    Sphere(sphere::Command),
+    /// Train a model on embeddings with known places.
+    #[cfg(feature = "models")]
+    Train(train::Arguments),
+}
+
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("LOCDIFF_BUILD"), ")");
+
+/// Runs the program with a command line, the program's name first. Ends the process if there is nothing to run: after
+/// `--help`, `--version`, and if the command line makes no sense.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let done = |()| ExitCode::SUCCESS;
+    let result = match Arguments::parse_from(readable(arguments)).command {
+        #[cfg(feature = "models")]
+        Command::Calibrate(arguments) => calibrate::run(&arguments),
+        #[cfg(feature = "models")]
+        Command::Doctor(arguments) => doctor::run(arguments),
+        #[cfg(feature = "models")]
+        Command::Earth(command) => earth::run(command),
+        #[cfg(feature = "models")]
+        Command::Embed(arguments) => embed::run(arguments).map(done),
+        #[cfg(feature = "models")]
+        Command::Evaluate(arguments) => evaluate::run(*arguments),
+        #[cfg(feature = "models")]
+        Command::Gallery(command) => gallery::run(command),
+        #[cfg(feature = "models")]
+        Command::Model(command) => model::run(command),
+        #[cfg(feature = "models")]
+        Command::Predict(arguments) => predict::run(arguments),
+        #[cfg(feature = "models")]
+        Command::Serve(arguments) => serve::run(*arguments),
+        Command::Sphere(command) => sphere::run(command).map(done),
+        #[cfg(feature = "models")]
+        Command::Train(arguments) => train::run(arguments).map(done),
+    };
+    match result {
+        Ok(code) => code,
+        // Whoever read our output has seen enough, as `head` does.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            print_error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The command line, with a blank before places such as -33.87,151.21, so that the south of
+/// the equator is not taken for a flag. clap's `allow_hyphen_values` is no way out: a list of places
+/// then also takes the flags behind it (`sphere plot 1,2 -o map.png`).
+fn readable(arguments: impl IntoIterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+    arguments.into_iter().map(|argument| match argument.to_str() {
+        Some(text) if is_southern_place(text) => format!(" {text}").into(),
+        _ => argument,
+    })
+}
+
+fn is_southern_place(text: &str) -> bool {
+    let number = text.strip_prefix('-').unwrap_or_default();
+    number.starts_with(|first: char| first.is_ascii_digit() || first == '.')
+        && text.contains([',', ' '])
+        && text.chars().all(|c| c.is_ascii_digit() || "+-.,eE ".contains(c))
+}
+
+/// The command failed, or a part of it.
+#[cfg(feature = "models")]
+const FAILED: u8 = 1;
+/// The command line makes no sense.
+#[cfg(feature = "models")]
+const NONSENSE: u8 = 2;
+/// No model on this machine is for these pictures.
+#[cfg(feature = "models")]
+const NO_MODEL: u8 = 3;
+
+/// Says why there is no answer, and with which code the program ends.
+#[cfg(feature = "models")]
+fn refused(reason: &str, code: u8) -> ExitCode {
+    use std::io::Write;
+    // Nobody may be listening there.
+    let _ = writeln!(io::stderr(), "locdiff: {reason}");
+    ExitCode::from(code)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let cause = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[expect(clippy::print_stderr, reason = "the one place where errors reach the user")]
+fn print_error(error: &anyhow::Error) {
+    eprintln!("locdiff: {error:#}");
+}
