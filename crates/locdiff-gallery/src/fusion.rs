@@ -32,7 +32,7 @@ use crate::{Gallery, GalleryError, Hit, Likelihood};
 const FILE: &str = "fusion.json";
 const FORMAT: &str = "locdiff-fusion";
 const VERSION: u32 = 1;
-/// The fewest photographs that six numbers are fitted to.
+/// The fewest photographs that seven numbers are fitted to.
 const FEWEST_ROWS: usize = 50;
 /// Hits count by this power of the probability that the place is covered.
 const CAUTION: i32 = 8;
@@ -347,9 +347,8 @@ impl<'a> FusionFit<'a> {
     }
 }
 
-/// Numbers of order one in which the fit moves: log sharpness, log width, level and slope of the share, log power, and what is added to
-/// the presence.
-type Point = [f64; 6];
+/// Numbers of order one in which the fit moves: log sharpness, log width, level and slope of the share, log power.
+type Point = [f64; 5];
 
 fn fitted(other: &Fusion, cases: &[Reduced], start: Option<Point>) -> (Fusion, Point) {
     let count = cases.len() as f64;
@@ -363,20 +362,20 @@ fn fitted(other: &Fusion, cases: &[Reduced], start: Option<Point>) -> (Fusion, P
     let spread = (below.sum::<f64>() / count).max(1e-6);
     let (level, slope) = presence(cases, mean, deviation);
     let fusion = |point: Point| {
-        let [log_sharpness, log_width, share, share_slope, log_power, present] = point;
+        let [log_sharpness, log_width, share, share_slope, log_power] = point;
         Fusion {
             sharpness: log_sharpness.clamp(-10.0, 12.0).exp() / spread,
             width_km: log_width.exp().clamp(*WIDTHS_KM.start(), *WIDTHS_KM.end()),
             share_offset: share - share_slope / deviation * mean,
             share_slope: share_slope / deviation,
             power: log_power.clamp(-7.0, 1.0).exp(),
-            presence_offset: present + level - slope / deviation * mean,
+            presence_offset: level - slope / deviation * mean,
             presence_slope: slope / deviation,
             ..other.clone()
         }
     };
     let mut objective = |point: Point| {
-        let odds = [point[2], point[3], point[5]].iter().map(|x| x * x).sum::<f64>();
+        let odds = point[2] * point[2] + point[3] * point[3];
         let preference = 0.5 * odds / (USUAL_LOG_ODDS * USUAL_LOG_ODDS) + 0.5 * point[4] * point[4];
         mean_nll(&fusion(point), cases) + preference / count
     };
@@ -384,18 +383,18 @@ fn fitted(other: &Fusion, cases: &[Reduced], start: Option<Point>) -> (Fusion, P
         Some(start) => vec![(start, 0.0)],
         None => FIRST_WIDTHS_KM
             .iter()
-            .flat_map(|width| FIRST_LOG_ODDS.map(|odds| [0.4, width.ln(), odds, 0.0, -0.5, 0.0]))
+            .flat_map(|width| FIRST_LOG_ODDS.map(|odds| [0.4, width.ln(), odds, 0.0, -0.5]))
             .map(|start| (start, objective(start)))
             .collect(),
     };
     starts.sort_by(|a, b| a.1.total_cmp(&b.1));
     let ends = starts[..starts.len().min(3)].iter().map(|(start, _)| {
-        let steps = [0.7, 0.7, 1.0, 0.7, 0.5, 0.7];
+        let steps = [0.7, 0.7, 1.0, 0.7, 0.5];
         let (end, _) = minimum(&mut objective, *start, steps, 1e-6, 600);
         // Once more from there: a simplex can become flat.
         minimum(&mut objective, end, steps.map(|step| 0.4 * step), 1e-7, 600)
     });
-    let best = ends.min_by(|a, b| a.1.total_cmp(&b.1)).map_or([0.0; 6], |(point, _)| point);
+    let best = ends.min_by(|a, b| a.1.total_cmp(&b.1)).map_or([0.0; 5], |(point, _)| point);
     let nll_nats = mean_nll(&fusion(best), cases);
     let model_nll_nats = -cases.iter().map(|case| case.log_density).sum::<f64>() / count;
     (Fusion { nll_nats, model_nll_nats, ..fusion(best) }, best)
