@@ -10,6 +10,7 @@ import_ms          `import locdiff`, median over fresh processes
 first_answer_s     `pip install` of the wheel into an empty environment, then an answer
 binding_overhead   CPU time per image of `locate_table` over the Rust API, median of rounds that alternate
 two_threads        speed of two Python threads over one, median of rounds that alternate
+two_threads_sha    the same for hashlib.sha256: what the machine had to give. Near 2 on two idle cores
 records            images whose record was compared with `locdiff predict --json`, and how many differ
 page, heic, avif   whether `locdiff serve` has its page, and whether HEIC and AVIF images are read
 torch_…            see torch_parity.py; null without PyTorch
@@ -17,6 +18,7 @@ torch_…            see torch_parity.py; null without PyTorch
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import os
@@ -28,6 +30,7 @@ import tempfile
 import time
 import urllib.request
 import venv
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -95,32 +98,26 @@ def rounds(commands: list[list[str]], count: int) -> list[list[float]]:
     return times
 
 
-def two_threads(images: list[Path], count: int) -> float:
-    import locdiff
-
-    model = locdiff.open("earth-view", registration=False)
-
-    def locate(image: Path) -> None:
-        model.locate([image], errors="return")
-
+def two_threads(work: Callable[[Path], object], images: list[Path], count: int) -> float:
     def wall_s(threads: int) -> float:
         began = time.perf_counter()
         with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(locate, images))
+            list(pool.map(work, images))
         return time.perf_counter() - began
 
     wall_s(2)
     ratios = [wall_s(1) / wall_s(2) for _ in range(count)]
-    return statistics.median(ratios)
+    return round(statistics.median(ratios), 2)
 
 
-def records(images: list[Path], folder: Path) -> dict[str, int]:
+def records(images: list[Path], registration: bool) -> dict[str, int]:
     """By the program that the wheel brings, which is the same code as cargo's, and by `locate`."""
     import locdiff
 
-    answers = locdiff.open("earth-view").locate(images, errors="return")
+    answers = locdiff.open("earth-view", registration=registration).locate(images, errors="return")
     program = Path(sys.executable).parent / "locdiff"
     command = [str(program), "predict", "--model", "earth-view", "--json", *map(str, images)]
+    command += [] if registration else ["--no-registration"]
     lines = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
     assert len(lines) == len(images)
     differing = 0
@@ -207,9 +204,18 @@ def main() -> None:
     ours, rust = rounds([[sys.executable, "-c", ROUND, *paths], [overhead, *paths]], 3 if quick else 7)
     say(f"CPU seconds for {len(few)} images: Python {ours}, Rust {rust}")
     result["binding_overhead"] = round(statistics.median(ours) / statistics.median(rust), 3)
-    result["two_threads"] = round(two_threads(few, 1 if quick else 5), 2)
-    images = EXAMPLES if quick or not real else more_images(real, 200, folder)
-    result["records"] = records(images, folder)
+    say(json.dumps(result))
+    import locdiff
+
+    model, block = locdiff.open("earth-view", registration=False), bytes(100_000_000)
+    count = 1 if quick else 5
+    result["two_threads"] = two_threads(lambda path: model.locate([path], errors="return"), few, count)
+    result["two_threads_sha"] = two_threads(lambda _: hashlib.sha256(block), few, count)
+    say(json.dumps(result))
+    # Registered, which takes seconds each; then many that are only searched.
+    result["records"] = records(EXAMPLES[:2] if quick else [*EXAMPLES, *few], True)
+    if real and not quick:
+        result["records_searched"] = records(more_images(real, 200, folder), False)
     result["page"] = serves_page()
     result["heic"], result["avif"] = reads("rgb.heic"), reads("rgb.avif")
     result.update(torch_numbers(reference, folder, quick))
