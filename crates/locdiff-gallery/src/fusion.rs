@@ -231,6 +231,7 @@ pub(crate) fn log_mean(density: &Density, place: LatLon, kernel: Kernel) -> f64 
 pub struct FusionFit<'a> {
     gallery: &'a Gallery,
     cases: Vec<Case>,
+    given: usize,
 }
 
 /// A held-out photograph.
@@ -260,7 +261,7 @@ struct Reduced {
 impl<'a> FusionFit<'a> {
     /// A fit without photographs yet.
     pub fn new(gallery: &'a Gallery) -> FusionFit<'a> {
-        FusionFit { gallery, cases: Vec::new() }
+        FusionFit { gallery, cases: Vec::new(), given: 0 }
     }
 
     /// Adds a photograph whose place is known, with the model's density of it. Photographs that the gallery contains are
@@ -273,6 +274,7 @@ impl<'a> FusionFit<'a> {
         model: &Density,
     ) -> Result<(), GalleryError> {
         let hits = self.gallery.search(query, SEARCHED)?;
+        self.given += 1;
         if !hits.iter().take(Likelihood::HITS).any(|hit| self.gallery.is_itself(hit, place, id)) {
             self.cases.push(Case { place, model: model.clone(), hits });
         }
@@ -283,12 +285,8 @@ impl<'a> FusionFit<'a> {
     pub fn finish(self, held_out: &str) -> Result<Fusion, GalleryError> {
         let left = self.cases.len();
         if left < FEWEST_ROWS {
-            return Err(GalleryError::FewRows {
-                needed: FEWEST_ROWS,
-                left,
-                given: left,
-                inside: 0,
-            });
+            let (needed, given) = (FEWEST_ROWS, self.given);
+            return Err(GalleryError::FewRows { needed, left, given, inside: given - left });
         }
         let mut fusion = Fusion {
             sharpness: 1.0,

@@ -113,8 +113,8 @@ fn a_model_and_a_gallery_answer_together_and_name_references() {
         let original = image::open(workshop.at(&format!("pictures/{like:02}.png"))).unwrap();
         let mut picture = original.to_rgb8();
         (0..number + 4).for_each(|x| picture.put_pixel(x % 48, x % 40, image::Rgb([90, 0, 9])));
-        picture.save(workshop.at(&format!("held-out/{number}.png"))).unwrap();
-        manifest.push_str(&format!("{number}.png,{},{}\n", f64::from(like) - 19.9, 4 * like));
+        picture.save(workshop.at(&format!("held-out/other-{number}.png"))).unwrap();
+        manifest.push_str(&format!("other-{number}.png,{},{}\n", f64::from(like) - 19.9, 4 * like));
     }
     std::fs::write(workshop.at("held-out/manifest.csv"), manifest).unwrap();
     let made = workshop.json(

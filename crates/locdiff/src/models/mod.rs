@@ -10,6 +10,7 @@ pub mod geoclip;
 mod home;
 mod hybrid;
 mod hybrid_files;
+mod hybrid_making;
 mod opening;
 mod registry;
 mod sample_kernel;
@@ -22,7 +23,8 @@ pub use encoder_search::open_encoder;
 pub use gallery_model::GalleryModel;
 pub use home::{ModelHome, NoHome};
 pub use hybrid::{HybridModel, most_similar_near};
-pub use hybrid_files::{HeldOut, HybridConfig, HybridRule, create_hybrid};
+pub use hybrid_files::{HybridConfig, HybridRule};
+pub use hybrid_making::{HeldOut, create_hybrid};
 pub use opening::{CannotOpen, EncoderSource, MissingPart, OpenOptions};
 pub use registry::{
     BUILT_IN, FOR_THE_GROUND, calibration_directory, installed_models, model_directories,
