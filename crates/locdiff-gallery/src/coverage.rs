@@ -3,6 +3,8 @@
 //! About places that no reference is near, a search says nothing. References are counted in cells about as wide as the
 //! kernel around them; a cell with n of them is covered to 1 − exp(−n).
 
+use std::f64::consts::PI;
+
 use locdiff_sphere::{Area, CubeCell, Density, LatLon};
 
 use crate::curve::{Cell, FACE_KM, LEVELS, key};
@@ -11,10 +13,14 @@ use crate::curve::{Cell, FACE_KM, LEVELS, key};
 const CELL_WIDTHS: f64 = 2.5;
 /// The finest level that is kept: cells of 313 km. Finer ones count as parts of these.
 const FINEST: u32 = 5;
-/// A cell is covered to whole multiples of this: fewer different cells are faster to integrate over.
+/// A cell is covered to whole multiples of this, or to a power of two below it: fewer different cells are faster to
+/// integrate over.
 const STEP: f64 = 0.1;
 /// Less than this of the Earth uncovered is nothing.
 const NEGLIGIBLE: f64 = 1e-4;
+
+/// Less than this of the Earth is little.
+const FEW: f64 = 0.05;
 
 /// How much of each cell is covered.
 #[derive(Debug, Clone)]
@@ -22,8 +28,10 @@ pub(crate) struct Coverage {
     level: u32,
     /// By the cell's place on the curve, from 0 to 1.
     covered: Vec<f64>,
-    /// What is not, as a density, and its integral before it was normalized.
-    uncovered: Option<(Density, f64)>,
+    /// What is not.
+    uncovered: Option<Part>,
+    /// What is, if it is little.
+    few: Option<Part>,
 }
 
 impl Coverage {
@@ -57,10 +65,12 @@ impl Coverage {
             }
             open.iter_mut().zip(of_segment).for_each(|(open, covered)| *open *= 1.0 - covered);
         }
-        open.iter_mut().for_each(|open| *open = STEP * (*open / STEP).round());
-        let covered = open.iter().map(|open| 1.0 - open).collect();
-        let uncovered = uncovered(&open, level);
-        Coverage { level, covered, uncovered }
+        open.iter_mut().for_each(|open| *open = 1.0 - rounded(1.0 - *open));
+        let uncovered =
+            Part::new(&open, level).filter(|part| part.integral > NEGLIGIBLE * 4.0 * PI);
+        let covered: Vec<f64> = open.iter().map(|open| 1.0 - open).collect();
+        let few = Part::new(&covered, level).filter(|part| part.integral < FEW * 4.0 * PI);
+        Coverage { level, covered, uncovered, few }
     }
 
     /// How much of a place's surroundings is covered.
@@ -68,19 +78,60 @@ impl Coverage {
         self.covered[number(key(place), self.level)]
     }
 
-    /// The part of a density that is not covered: its mass and, normalized, its shape. None if everything is.
-    pub(crate) fn beyond(&self, density: &Density) -> Option<(f64, Density)> {
-        let (open, integral) = self.uncovered.as_ref()?;
-        let beyond = Density::product(vec![(1.0, density.clone()), (1.0, open.clone())]).ok()?;
+    /// How much of a density is covered, and the rest, normalized. None if everything is.
+    pub(crate) fn split(&self, density: &Density) -> (f64, Option<Density>) {
+        let Some(open) = &self.uncovered else { return (1.0, None) };
+        let Some((mass, beyond)) = open.of(density) else { return (1.0, None) };
+        // Of a small part, the mass of all others says nothing.
+        let covered = match &self.few {
+            Some(few) => few.of(density).map_or(0.0, |(mass, _)| mass),
+            None => 1.0 - mass,
+        };
+        (covered, Some(beyond))
+    }
+}
+
+/// A part of the Earth's surface, as cells that count more or less.
+#[derive(Debug, Clone)]
+struct Part {
+    density: Density,
+    /// Before it was normalized.
+    integral: f64,
+}
+
+impl Part {
+    /// Of the share of each cell, along the curve. None if it is negligible.
+    fn new(shares: &[f64], level: u32) -> Option<Part> {
+        let (mut cells, mut masses) = (Vec::new(), Vec::new());
+        let mut rest = CubeCell::faces().to_vec();
+        while let Some(cell) = rest.pop() {
+            let first = number(key(cell.centre()), cell.level()) << (2 * (level - cell.level()));
+            let inside = &shares[first..first + (1 << (2 * (level - cell.level())))];
+            // Cells of open sea are as large as they can be.
+            if inside.iter().any(|share| *share != inside[0]) {
+                rest.extend(cell.children());
+            } else if inside[0] > 0.0 {
+                cells.push(cell);
+                masses.push(inside[0] * cell.area());
+            }
+        }
+        let integral = masses.iter().sum();
+        Some(Part { density: Density::cells(cells, &masses).ok()?, integral })
+    }
+
+    /// The part of a density: its mass and, normalized, its shape.
+    fn of(&self, density: &Density) -> Option<(f64, Density)> {
+        let part = vec![(1.0, density.clone()), (1.0, self.density.clone())];
+        let part = Density::product(part).ok()?;
         // The product's normalizer, from any place where all of them are positive.
-        let Density::Cells(cells) = open else { return None };
+        let Density::Cells(cells) = &self.density else { return None };
         let log_mass = cells.cells().iter().find_map(|cell| {
             let place = cell.centre();
-            let log =
-                density.log_density(place) + open.log_density(place) - beyond.log_density(place);
+            let log = density.log_density(place) + self.density.log_density(place)
+                - part.log_density(place);
             log.is_finite().then_some(log)
         })?;
-        Some(((log_mass.exp() * integral).min(1.0), beyond))
+        Some(((log_mass.exp() * self.integral).min(1.0), part))
     }
 }
 
@@ -93,27 +144,13 @@ fn middle(key: u64) -> LatLon {
     Cell::of_key(key, LEVELS).mean_of(&[key]).into()
 }
 
-fn uncovered(open: &[f64], level: u32) -> Option<(Density, f64)> {
-    let (mut cells, mut masses) = (Vec::new(), Vec::new());
-    let mut rest = CubeCell::faces().to_vec();
-    while let Some(cell) = rest.pop() {
-        let first = number(key(cell.centre()), cell.level()) << (2 * (level - cell.level()));
-        let inside = &open[first..first + (1 << (2 * (level - cell.level())))];
-        // Cells of open sea are as large as they can be.
-        if inside.iter().all(|open| *open == inside[0]) {
-            if inside[0] > NEGLIGIBLE {
-                cells.push(cell);
-                masses.push(inside[0] * cell.area());
-            }
-        } else {
-            rest.extend(cell.children());
-        }
+/// A reference is never rounded away.
+fn rounded(covered: f64) -> f64 {
+    if covered <= 0.0 || covered >= STEP {
+        STEP * (covered / STEP).round()
+    } else {
+        covered.log2().round().exp2()
     }
-    let integral: f64 = masses.iter().sum();
-    if integral < NEGLIGIBLE * 4.0 * std::f64::consts::PI {
-        return None;
-    }
-    Some((Density::cells(cells, &masses).ok()?, integral))
 }
 
 #[cfg(test)]
@@ -134,24 +171,23 @@ mod tests {
         let hole = LatLon::new(10.0, 20.0).unwrap();
         let area = Area::circle(hole, 1000.0).unwrap();
         let whole = Coverage::of([&keys[..]].into_iter(), 90.0, None);
-        assert!(whole.beyond(&Density::uniform()).is_none());
+        assert!(matches!(whole.split(&Density::uniform()), (1.0, None)));
         // In two segments it is the same.
         let (a, b) = keys.split_at(20_000);
         let with_hole = Coverage::of([a, b].into_iter(), 90.0, Some(&area));
         assert_eq!(with_hole.at(hole), 0.0);
         assert!(with_hole.at(hole.destination(80.0, 1300.0)) > 0.99);
         // Of the uniform density, as much as the circle's share of the Earth.
-        let (mass, beyond) = with_hole.beyond(&Density::uniform()).unwrap();
+        let (covered, beyond) = with_hole.split(&Density::uniform());
+        let (mass, beyond) = (1.0 - covered, beyond.unwrap());
         let share = 0.5 * (1.0 - (1000.0_f64 / 6371.0088).cos());
         assert!((mass / share - 1.0).abs() < 0.25, "{mass} {share}");
-        assert!(
-            (beyond.log_density(hole).exp() * mass * 4.0 * std::f64::consts::PI - 1.0).abs() < 1e-3
-        );
+        assert!((beyond.log_density(hole).exp() * mass * 4.0 * PI - 1.0).abs() < 1e-3);
         // Of a density that is concentrated there, nearly all.
         let mut e = Coefficients::of(hole, 15);
         e.as_mut_slice().iter_mut().for_each(|e| *e *= 2.0);
-        let (mass, _) = with_hole.beyond(&Density::exponential(&e)).unwrap();
-        assert!(mass > 0.9, "{mass}");
+        let (covered, _) = with_hole.split(&Density::exponential(&e));
+        assert!(covered < 0.1, "{covered}");
     }
 
     /// One photograph covers as much as its kernel, however large the cells are.
@@ -161,6 +197,13 @@ mod tests {
         let wide = Coverage::of([&keys(&[place])[..]].into_iter(), 90.0, None);
         let narrow = Coverage::of([&keys(&[place])[..]].into_iter(), 1.0, None);
         assert!((wide.at(place) - 0.6).abs() < 1e-9, "{}", wide.at(place));
-        assert!(narrow.at(place) < 1e-3, "{}", narrow.at(place));
+        // Their part of the Earth has a known area.
+        for (coverage, width_km) in [(wide, 90.0), (narrow, 1.0)] {
+            let (covered, beyond) = coverage.split(&Density::uniform());
+            let cell_km = CELL_WIDTHS * width_km;
+            let expected = 0.63 * cell_km * cell_km / (4.0 * PI * 6371.0_f64.powi(2));
+            assert!((0.3..3.0).contains(&(covered / expected)), "{covered} {expected}");
+            assert!(beyond.is_some());
+        }
     }
 }

@@ -40,9 +40,17 @@ const CAUTION: i32 = 8;
 const SEARCHED: usize = 4096;
 /// Elsewhere: so many widths of the kernel away.
 const ELSEWHERE_WIDTHS: f64 = 4.0;
+/// So often a width is guessed.
+const ROUNDS: usize = 4;
 /// Where the fit begins.
 const FIRST_WIDTHS_KM: [f64; 3] = [1.0, 10.0, 100.0];
-const FIRST_LOG_ODDS: [f64; 2] = [-3.0, 1.0];
+/// Of the share, and what is added to those of presence.
+const FIRST_LOG_ODDS: [[f64; 2]; 4] = [[-3.0, 0.0], [1.0, 0.0], [1.0, 8.0], [1.0, 16.0]];
+/// What is added to those of presence when it goes on.
+const NEXT_PRESENT: [f64; 4] = [0.0, 4.0, 8.0, 12.0];
+/// The fit leaves so much of the probability of held-out places beyond the gallery, if the model does: that all of them
+/// happened to be covered is no reason to exclude other places.
+const OPEN_PART: f64 = 0.05;
 /// How large log-odds are expected to be, and powers beyond 1.
 const USUAL_LOG_ODDS: f64 = 5.0;
 
@@ -152,12 +160,11 @@ impl Fusion {
             log_prior: prior.log_density(*place),
         }));
         let coverage = gallery.coverage(self.width_km, removed);
-        let beyond = coverage.beyond(model);
-        let covered = 1.0 - beyond.as_ref().map_or(0.0, |(mass, _)| *mass);
+        let (covered, beyond) = coverage.split(model);
         let weights = self.weights(best, covered, log_sum(&log_weights));
         let mut parts = vec![(weights.model, model.clone())];
-        if let Some((_, density)) = beyond {
-            parts.push((weights.beyond, density));
+        if let Some(beyond) = beyond {
+            parts.push((weights.beyond, beyond));
         }
         if weights.references > 0.0 {
             let points = PointMasses::from_logits(places, &log_weights)?;
@@ -198,7 +205,9 @@ impl Fusion {
         let model = present * (1.0 - share) / all;
         // The model's density contains the part beyond; what is missing there is added.
         let beyond = (1.0 - present - model * open).max(0.0);
-        Weights { model, beyond, references: present * references / all }
+        let references = present * references / all;
+        let sum = model + beyond + references;
+        Weights { model: model / sum, beyond: beyond / sum, references: references / sum }
     }
 }
 
@@ -304,11 +313,13 @@ impl<'a> FusionFit<'a> {
         };
         // Prior and coverage depend on the width: first with a guess, then with what was found.
         let mut start = None;
-        for _ in 0..2 {
-            let cases = self.reduced(fusion.width_km)?;
-            let (found, point) = fitted(&fusion, &cases, start);
+        for _ in 0..ROUNDS {
+            let guess_km = fusion.width_km;
+            let (found, point) = fitted(&fusion, &self.reduced(guess_km)?, start);
             fusion = found;
-            start = Some(point);
+            if start.replace(point).is_some() && (fusion.width_km / guess_km).ln().abs() < 0.2 {
+                break;
+            }
         }
         Ok(fusion)
     }
@@ -336,7 +347,7 @@ impl<'a> FusionFit<'a> {
                 log_prior: places.iter().map(|place| prior.log_density(*place)).collect(),
                 log_density: case.model.log_density(case.place),
                 covered_here: coverage.at(case.place),
-                covered: 1.0 - coverage.beyond(&case.model).map_or(0.0, |(mass, _)| mass),
+                covered: coverage.split(&case.model).0,
                 elsewhere: elsewhere.map_or(-1.0, |hit| f64::from(hit.similarity)),
             }
         };
@@ -345,8 +356,9 @@ impl<'a> FusionFit<'a> {
     }
 }
 
-/// Numbers of order one in which the fit moves: log sharpness, log width, level and slope of the share, log power.
-type Point = [f64; 5];
+/// Numbers of order one in which the fit moves: log sharpness, log width, level and slope of the share, log power, and what is added
+/// to the log-odds of presence: photographs may be taken where the gallery's were more often than the model knows.
+type Point = [f64; 6];
 
 fn fitted(other: &Fusion, cases: &[Reduced], start: Option<Point>) -> (Fusion, Point) {
     let count = cases.len() as f64;
@@ -360,14 +372,14 @@ fn fitted(other: &Fusion, cases: &[Reduced], start: Option<Point>) -> (Fusion, P
     let spread = (below.sum::<f64>() / count).max(1e-6);
     let (level, slope) = presence(cases, mean, deviation);
     let fusion = |point: Point| {
-        let [log_sharpness, log_width, share, share_slope, log_power] = point;
+        let [log_sharpness, log_width, share, share_slope, log_power, present] = point;
         Fusion {
             sharpness: log_sharpness.clamp(-10.0, 12.0).exp() / spread,
             width_km: log_width.exp().clamp(*WIDTHS_KM.start(), *WIDTHS_KM.end()),
             share_offset: share - share_slope / deviation * mean,
             share_slope: share_slope / deviation,
             power: log_power.clamp(-7.0, 1.0).exp(),
-            presence_offset: level - slope / deviation * mean,
+            presence_offset: present + level - slope / deviation * mean,
             presence_slope: slope / deviation,
             ..other.clone()
         }
@@ -375,24 +387,33 @@ fn fitted(other: &Fusion, cases: &[Reduced], start: Option<Point>) -> (Fusion, P
     let mut objective = |point: Point| {
         let odds = point[2] * point[2] + point[3] * point[3];
         let preference = 0.5 * odds / (USUAL_LOG_ODDS * USUAL_LOG_ODDS) + 0.5 * point[4] * point[4];
-        mean_nll(&fusion(point), cases) + preference / count
+        mean_nll(&fusion(point), cases) + preference / count + OPEN_PART * point[5].abs()
     };
-    let mut starts: Vec<(Point, f64)> = match start {
-        Some(start) => vec![(start, 0.0)],
+    let starts: Vec<Point> = match start {
+        // A narrower width covers less: what was enough before may be on a plateau now.
+        Some(start) => NEXT_PRESENT
+            .map(|more| {
+                let [a, b, c, d, e, present] = start;
+                [a, b, c, d, e, present + more]
+            })
+            .to_vec(),
         None => FIRST_WIDTHS_KM
             .iter()
-            .flat_map(|width| FIRST_LOG_ODDS.map(|odds| [0.4, width.ln(), odds, 0.0, -0.5]))
-            .map(|start| (start, objective(start)))
+            .flat_map(|width| {
+                FIRST_LOG_ODDS.map(|[odds, present]| [0.4, width.ln(), odds, 0.0, -0.5, present])
+            })
             .collect(),
     };
+    let mut starts: Vec<(Point, f64)> =
+        starts.into_iter().map(|start| (start, objective(start))).collect();
     starts.sort_by(|a, b| a.1.total_cmp(&b.1));
     let ends = starts[..starts.len().min(3)].iter().map(|(start, _)| {
-        let steps = [0.7, 0.7, 1.0, 0.7, 0.5];
+        let steps = [0.7, 0.7, 1.0, 0.7, 0.5, 2.0];
         let (end, _) = minimum(&mut objective, *start, steps, 1e-6, 600);
         // Once more from there: a simplex can become flat.
         minimum(&mut objective, end, steps.map(|step| 0.4 * step), 1e-7, 600)
     });
-    let best = ends.min_by(|a, b| a.1.total_cmp(&b.1)).map_or([0.0; 5], |(point, _)| point);
+    let best = ends.min_by(|a, b| a.1.total_cmp(&b.1)).map_or([0.0; 6], |(point, _)| point);
     let nll_nats = mean_nll(&fusion(best), cases);
     let model_nll_nats = -cases.iter().map(|case| case.log_density).sum::<f64>() / count;
     (Fusion { nll_nats, model_nll_nats, ..fusion(best) }, best)

@@ -112,7 +112,7 @@ fn densities_are_normalized_and_fitted_as_they_are_made() {
         one.push(&query, place, "new", &model).unwrap();
         let fitted = mean_nll(&fusion, &one.reduced(fusion.width_km).unwrap());
         assert!(
-            (fitted + density.log_density(place)).abs() < 1e-6,
+            (fitted + density.log_density(place)).abs() < 1e-5,
             "{fitted} {}",
             density.log_density(place)
         );
