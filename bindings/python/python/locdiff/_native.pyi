@@ -11,6 +11,23 @@ _Path = str | PathLike[str]
 _Given = tuple[str | None, str | None, bytes | None, tuple[int, int] | None]
 _Numbers = NDArray[np.float64]
 
+__all__ = [
+    "Answer",
+    "Batches",
+    "Density",
+    "Model",
+    "Table",
+    "VERSION",
+    "analysis",
+    "decode",
+    "distance_km",
+    "encode",
+    "grid",
+    "run",
+    "score",
+    "synthesis",
+]
+
 VERSION: str
 
 def run(arguments: list[str]) -> int: ...
