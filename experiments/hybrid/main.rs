@@ -108,11 +108,17 @@ struct Found {
     levels: Vec<f64>,
 }
 
-fn found(answers: &Answers, sharpness: f64, background: f64) -> Found {
-    let rows: Vec<(f64, f64, f64)> = answers
+/// Answers are made one at a time: thousands of densities would take gigabytes.
+fn found(
+    answer: impl Fn(usize) -> Density + Sync,
+    truths: &[LatLon],
+    (sharpness, background): (f64, f64),
+) -> Found {
+    let rows: Vec<(f64, f64, f64)> = truths
         .par_iter()
-        .map(|(density, truth)| {
-            let density = calibrated(density, sharpness, background);
+        .enumerate()
+        .map(|(row, truth)| {
+            let density = calibrated(&answer(row), sharpness, background);
             let survey = density.survey();
             let place = survey.modes().modes[0].place;
             let outcome = survey.outcome(*truth);
@@ -132,9 +138,6 @@ struct Setting {
     /// In the order of [`METHODS`].
     found: Vec<Found>,
 }
-
-/// Densities with the truths that they are about.
-type Answers = Vec<(Density, LatLon)>;
 
 /// A gallery, fitted, and what is made with it.
 struct Methods<'a> {
@@ -177,33 +180,25 @@ impl<'a> Methods<'a> {
         Ok(Methods { gallery, likelihood, paper, product, inference, test, fitted })
     }
 
+    fn answer(&self, method: &str, rows: &Rows, row: usize, remove: bool) -> Density {
+        let (embedding, removed) = (rows.embedding(row), remove.then(|| circle(rows.places[row])));
+        let model = match method {
+            "retrieval" => return self.retrieval(embedding, removed.as_ref()),
+            "paper" => &self.paper,
+            _ => &self.product,
+        };
+        match removed {
+            Some(area) => model.locate_without(embedding, &self.inference, &area).unwrap().density,
+            None => model.locate_embeddings(embedding, 1, &self.inference).unwrap().remove(0),
+        }
+    }
+
     /// The gallery's own density, as the model kind `gallery` answers.
-    fn retrieval(&self, rows: &Rows, row: usize, removed: Option<&Area>) -> Density {
+    fn retrieval(&self, embedding: &[f32], removed: Option<&Area>) -> Density {
         let count = if removed.is_some() { 4096 } else { Likelihood::HITS };
-        let mut hits = self.gallery.search(rows.embedding(row), count).unwrap();
+        let mut hits = self.gallery.search(embedding, count).unwrap();
         hits.retain(|hit| !removed.is_some_and(|area| area.contains(self.gallery.place(hit.row))));
         self.likelihood.evidence(&self.gallery, &hits).unwrap().density().unwrap()
-    }
-
-    fn retrievals(&self, rows: &Rows, remove: bool) -> Answers {
-        let density = |row: usize| {
-            let removed = remove.then(|| circle(rows.places[row]));
-            (self.retrieval(rows, row, removed.as_ref()), rows.places[row])
-        };
-        (0..rows.places.len()).into_par_iter().map(density).collect()
-    }
-
-    fn hybrid(&self, model: &HybridModel, rows: &Rows, remove: bool) -> Answers {
-        let density = |row: usize| {
-            let (embedding, place) = (rows.embedding(row), rows.places[row]);
-            let located = if remove {
-                model.locate_without(embedding, &self.inference, &circle(place)).unwrap().density
-            } else {
-                model.locate_embeddings(embedding, 1, &self.inference).unwrap().remove(0)
-            };
-            (located, place)
-        };
-        (0..rows.places.len()).into_par_iter().map(density).collect()
     }
 
     /// All methods. Calibrations are those of the whole gallery: nobody knows beforehand that references are missing.
@@ -211,16 +206,16 @@ impl<'a> Methods<'a> {
         let mut settings: Vec<Setting> =
             names.iter().map(|(name, _)| Setting { name, found: vec![density.clone()] }).collect();
         for method in &METHODS[1..] {
-            let answers = |rows: &Rows, remove: bool| match *method {
-                "retrieval" => self.retrievals(rows, remove),
-                "paper" => self.hybrid(&self.paper, rows, remove),
-                _ => self.hybrid(&self.product, rows, remove),
-            };
-            let held_out = answers(self.fitted, false);
-            let (sharpness, background) = fit_calibration(&held_out.iter().collect::<Vec<_>>());
-            eprintln!("{method}: sharpness {sharpness:.3}, background {background:.5}");
+            let held_out: Vec<(Density, LatLon)> = (0..self.fitted.places.len())
+                .into_par_iter()
+                .map(|row| self.answer(method, self.fitted, row, false))
+                .zip(self.fitted.places.clone())
+                .collect();
+            let calibration = fit_calibration(&held_out.iter().collect::<Vec<_>>());
+            eprintln!("{method}: sharpness and background {calibration:?}");
             for (setting, (name, remove)) in settings.iter_mut().zip(names) {
-                setting.found.push(found(&answers(self.test, *remove), sharpness, background));
+                let answer = |row: usize| self.answer(method, self.test, row, *remove);
+                setting.found.push(found(answer, &self.test.places, calibration));
                 eprintln!("{name}, {method}: {:.3} nats", mean(&setting.found.last().unwrap().nll));
             }
         }
@@ -282,7 +277,7 @@ fn answer(model: &str, references: &Rows, all: &Rows, wheel: &str) -> Result<Vec
 
     let options = OpenOptions { encoder: EncoderSource::NotNeeded, ..OpenOptions::default() };
     let bare = Geolocator::open_with(model, &options, &mut |_, _| {})?;
-    let answers = |rows: &Rows| -> Result<Answers> {
+    let answers = |rows: &Rows| -> Result<Vec<(Density, LatLon)>> {
         let estimates = bare.locate_embeddings(&rows.embeddings, 1).context("embeddings")?;
         Ok(estimates
             .iter()
@@ -292,7 +287,8 @@ fn answer(model: &str, references: &Rows, all: &Rows, wheel: &str) -> Result<Vec
     };
     let (sharpness, background) = fit_calibration(&answers(&fitted)?.iter().collect::<Vec<_>>());
     eprintln!("density: sharpness {sharpness:.3}, background {background:.5}");
-    let density = found(&answers(&test)?, sharpness, background);
+    let alone = answers(&test)?;
+    let density = found(|row| alone[row].0.clone(), &test.places, (sharpness, background));
     let none = Coverage { within_50: 0.0, within_90: 0.0, nll_nats: 0.0 };
     let model = bare.with_calibration(Calibration {
         sharpness,
