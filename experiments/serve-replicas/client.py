@@ -96,15 +96,16 @@ class Schedule:
 
 
 def saturate(port, path, bodies, seconds, clients, look):
-    """Answers per second for clients that ask again as soon as they are answered, how many requests failed, and what `look` returned at
-    the beginning and at the end of that time."""
-    answered, failed, ended = [], [], threading.Event()
+    """Answers per second for clients that ask again as soon as they are answered, how many requests failed, how many were sent again, and
+    what `look` returned at the beginning and at the end of that time."""
+    answered, failed, again, ended = [], [], [], threading.Event()
 
     def work(number):
         client = Client(port)
         while not ended.is_set():
             outcome = client.ask(path, bodies[number % len(bodies)], time.monotonic())
             (answered if outcome.status == 200 else failed).append(time.monotonic())
+            again.extend([outcome] if outcome.retries else [])
         client.close()
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(clients)]
@@ -119,4 +120,4 @@ def saturate(port, path, bodies, seconds, clients, look):
     for thread in threads:
         thread.join()
     per_s = sum(began <= moment < end for moment in answered) / (end - began)
-    return per_s, len(failed), first, last
+    return per_s, len(failed), len(again), first, last

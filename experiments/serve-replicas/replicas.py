@@ -34,8 +34,9 @@ class Replica:
         # A session of its own: Linux shares the processors among sessions (autogroup), as it does among services.
         self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
         self.address = self.process.stdout.readline().strip().removeprefix("http://")
-        wait_until(self.is_ready, f"{name} was never ready")
-        self.seconds_to_ready = time.monotonic() - self.began
+
+    def wait(self):
+        wait_until(self.is_ready, f"{self.name} was never ready")
 
     def is_ready(self):
         try:
@@ -109,8 +110,8 @@ class Proxy:
         said = self.command(f"add server {name} {replica.address} {CHECKS}")
         if "registered" not in said:
             raise RuntimeError(said)
-        # Nobody has looked at it yet: down, until its checks succeed.
-        self.command(f"set server {name} health down; enable health {name}; enable server {name}")
+        # In this order: otherwise it would get requests before its first check.
+        self.command(f"enable server {name}; set server {name} health down; enable health {name}")
 
     def set_state(self, replica, state):
         self.command(f"set server replicas/{replica.name} state {state}")
