@@ -130,6 +130,17 @@ class Events:
         time.sleep(max(0.0, began + share * self.window - time.monotonic()))
         self.phases.append((name, began, time.monotonic()))
 
+    def by_phase(self, outcomes):
+        """Requests that were due in a phase, or not yet answered when it began if a replica went away then: those feel it most."""
+        of_phase = {name: [] for name, _, _ in self.phases}
+        for outcome in outcomes:
+            met = [name for name, began, end in self.phases if outcome.due < end and outcome.due + outcome.seconds > began]
+            felt = [name for name in met if name in ("killed", "drained", "stopped")]
+            # None was met by a request that was due at the very end.
+            for name in (felt or met)[:1]:
+                of_phase[name].append(outcome)
+        return of_phase
+
     def kill(self):
         victim = self.replicas.pop(0)
         wait_until(lambda: self.proxy.table()[victim.name][1] > 0, "no request came to the replica")
@@ -220,10 +231,8 @@ def main():
                 replica.process.wait()
 
     lost = sum(outcome.status != 200 for outcome in outcomes) + failed
-    of_phase = {}
-    for name, began, end in events.phases:
-        of_phase.setdefault(name, []).extend(outcome for outcome in outcomes if began <= outcome.due < end)
-    p99 = {name: quantile([outcome.seconds for outcome in of], 0.99) for name, of in of_phase.items()}
+    of_phase = events.by_phase(outcomes)
+    p99 = {name: quantile([outcome.seconds for outcome in of], 0.99) for name, of in of_phase.items() if of}
     figures = {
         "lost_after_retry": lost,
         "p99_ratio": round(p99["killed"] / p99["before"], 3),
@@ -267,6 +276,8 @@ def write_result(figures, cost, turns_of, waiting, of_phase, p99, rate, to_use, 
     }
     for key, name in names.items():
         of = of_phase[key]
+        if not of:
+            continue
         once, more = sum(outcome.retries == 1 for outcome in of), sum(outcome.retries > 1 for outcome in of)
         unanswered = sum(outcome.status != 200 for outcome in of)
         median = statistics.median(outcome.seconds for outcome in of)
