@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use burn::tensor::Device;
+use locdiff::checksum::Checksum;
 use locdiff::encoders::EncoderRecord;
 use locdiff::locate::{Calibration, Coverage, calibrated};
 use locdiff::models::geoclip::GeoClip;
@@ -20,7 +21,7 @@ use locdiff::models::{EncoderSource, HybridConfig, HybridModel, HybridRule};
 use locdiff::{Geolocator, Inference, LocationModel, OpenOptions};
 use locdiff_evaluate::fit_calibration;
 use locdiff_experiments::{read_npy, round, write_npy};
-use locdiff_gallery::{Fit, Gallery, GalleryWriter, Likelihood};
+use locdiff_gallery::{Fit, Fusion, Gallery, GalleryWriter, Likelihood};
 use locdiff_sphere::{Area, Density, LatLon, PlaceIndex, Resampling, Score};
 use locdiff_train::{Dataset, Ids, OnBadShard, StreamOptions};
 use rand::seq::SliceRandom;
@@ -39,6 +40,9 @@ const MP16_KM: f64 = 150.0;
 const MP16_PART: f64 = 0.25;
 /// Below this, a difference is one.
 const LEVEL: f64 = 0.05;
+
+/// Of what is kept over interruptions: raised when densities change.
+const VERSION: u32 = 1;
 
 const HELD_OUT: &str = "rendered views of an unseen mosaic";
 const SETTINGS: [&str; 3] = ["even", "like MP16", "removed"];
@@ -108,6 +112,19 @@ struct Found {
     levels: Vec<f64>,
 }
 
+impl Found {
+    /// Of each row the distance, the NLL and the level.
+    fn numbers(&self) -> impl Iterator<Item = f32> {
+        let rows = self.distances_km.iter().zip(&self.nll).zip(&self.levels);
+        rows.flat_map(|((km, nll), level)| [*km, *nll, *level]).map(|x| x as f32)
+    }
+
+    fn of(numbers: &[f32]) -> Found {
+        let column = |k: usize| numbers.iter().skip(k).step_by(3).map(|x| f64::from(*x)).collect();
+        Found { distances_km: column(0), nll: column(1), levels: column(2) }
+    }
+}
+
 /// Answers are made one at a time: thousands of densities would take gigabytes.
 fn found(
     answer: impl Fn(usize) -> Density + Sync,
@@ -145,9 +162,12 @@ struct Methods<'a> {
     likelihood: Likelihood,
     paper: HybridModel,
     product: HybridModel,
+    fusion: Fusion,
     inference: Inference,
     test: &'a Rows,
     fitted: &'a Rows,
+    /// Where what was found is kept.
+    keep: PathBuf,
 }
 
 impl<'a> Methods<'a> {
@@ -156,6 +176,7 @@ impl<'a> Methods<'a> {
         model: &Geolocator,
         test: &'a Rows,
         fitted: &'a Rows,
+        keep: &Path,
     ) -> Result<Methods<'a>> {
         let gallery = Gallery::open(directory)?;
         let mut fit = Fit::new(&gallery);
@@ -176,8 +197,24 @@ impl<'a> Methods<'a> {
             .collect();
         let fusion = product.fit(&rows, HELD_OUT)?;
         eprintln!("{fusion:?}");
-        let (product, inference) = (product.with_fusion(fusion), paper.inference());
-        Ok(Methods { gallery, likelihood, paper, product, inference, test, fitted })
+        let (product, inference) = (product.with_fusion(fusion.clone()), paper.inference());
+        let keep = keep.to_owned();
+        Ok(Methods { gallery, likelihood, paper, product, fusion, inference, test, fitted, keep })
+    }
+
+    /// What was found before an interruption, with the same numbers, or is found now.
+    fn kept(&self, what: &str, find: impl FnOnce() -> Found) -> Found {
+        let fits = format!("{VERSION} {what} {:?} {:?}", self.likelihood, self.fusion);
+        let mut digest = Checksum::default();
+        digest.update(fits);
+        let path = self.keep.join(format!("{}.npy", digest.finish_short()));
+        if let Ok(numbers) = read_npy(&path) {
+            return Found::of(&numbers);
+        }
+        let found = find();
+        let numbers: Vec<f32> = found.numbers().collect();
+        write_npy(&path, &[found.nll.len(), 3], &numbers).unwrap();
+        found
     }
 
     fn answer(&self, method: &str, rows: &Rows, row: usize, remove: bool) -> Density {
@@ -215,7 +252,9 @@ impl<'a> Methods<'a> {
             eprintln!("{method}: sharpness and background {calibration:?}");
             for (setting, (name, remove)) in settings.iter_mut().zip(names) {
                 let answer = |row: usize| self.answer(method, self.test, row, *remove);
-                setting.found.push(found(answer, &self.test.places, calibration));
+                setting.found.push(self.kept(&format!("{name} {method} {calibration:?}"), || {
+                    found(answer, &self.test.places, calibration)
+                }));
                 eprintln!("{name}, {method}: {:.3} nats", mean(&setting.found.last().unwrap().nll));
             }
         }
@@ -257,8 +296,12 @@ fn main() -> Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match &arguments[..] {
         ["answer", model, references, test, wheel, out] => {
-            let settings = answer(model, &Rows::read(references)?, &Rows::read(test)?, wheel)?;
-            write(&settings, Path::new(out))?;
+            let out = Path::new(out);
+            let keep = out.with_extension("kept");
+            std::fs::create_dir_all(&keep)?;
+            let (references, test) = (Rows::read(references)?, Rows::read(test)?);
+            let settings = answer(model, &references, &test, wheel, &keep)?;
+            write(&settings, out)?;
             report(&settings)
         }
         ["report", out] => report(&read(Path::new(out))?),
@@ -266,7 +309,13 @@ fn main() -> Result<()> {
     }
 }
 
-fn answer(model: &str, references: &Rows, all: &Rows, wheel: &str) -> Result<Vec<Setting>> {
+fn answer(
+    model: &str,
+    references: &Rows,
+    all: &Rows,
+    wheel: &str,
+    keep: &Path,
+) -> Result<Vec<Setting>> {
     let scratch = tempfile::tempdir()?;
     let at = |name: &str| scratch.path().join(name);
     ensure!(all.width == references.width, "embeddings of one encoder");
@@ -303,24 +352,18 @@ fn answer(model: &str, references: &Rows, all: &Rows, wheel: &str) -> Result<Vec
     })?;
 
     let even = references.gallery(&at("even"))?;
-    let even = Methods::new(&even, &model, &test, &fitted)?;
+    let even = Methods::new(&even, &model, &test, &fitted, keep)?;
     let mut settings = even.settings(&[("even", false), ("removed", true)], &density);
     let like = references.part(&like_mp16(references, wheel)?).gallery(&at("mp16"))?;
-    let like = Methods::new(&like, &model, &test, &fitted)?;
+    let like = Methods::new(&like, &model, &test, &fitted, keep)?;
     settings.splice(1..1, like.settings(&[("like MP16", false)], &density));
     Ok(settings)
 }
 
 /// Settings, methods, rows, and of each the distance, the NLL and the level.
 fn write(settings: &[Setting], path: &Path) -> Result<()> {
-    let numbers: Vec<f32> = settings
-        .iter()
-        .flat_map(|setting| &setting.found)
-        .flat_map(|found| {
-            let rows = found.distances_km.iter().zip(&found.nll).zip(&found.levels);
-            rows.flat_map(|((km, nll), level)| [*km, *nll, *level]).map(|x| x as f32)
-        })
-        .collect();
+    let numbers: Vec<f32> =
+        settings.iter().flat_map(|setting| &setting.found).flat_map(Found::numbers).collect();
     let rows = settings[0].found[0].nll.len();
     write_npy(path, &[settings.len(), METHODS.len(), rows, 3], &numbers)
 }
@@ -328,14 +371,10 @@ fn write(settings: &[Setting], path: &Path) -> Result<()> {
 fn read(path: &Path) -> Result<Vec<Setting>> {
     let (numbers, methods) = (read_npy(path)?, METHODS.len());
     let rows = numbers.len() / (SETTINGS.len() * methods * 3);
-    let found = |numbers: &[f32]| {
-        let column = |k: usize| numbers.iter().skip(k).step_by(3).map(|x| f64::from(*x)).collect();
-        Found { distances_km: column(0), nll: column(1), levels: column(2) }
-    };
     let settings = numbers.chunks_exact(methods * rows * 3).zip(SETTINGS);
     let setting = |(numbers, name): (&[f32], &'static str)| Setting {
         name,
-        found: numbers.chunks_exact(rows * 3).map(found).collect(),
+        found: numbers.chunks_exact(rows * 3).map(Found::of).collect(),
     };
     Ok(settings.map(setting).collect())
 }

@@ -5,7 +5,7 @@
 
 use std::f64::consts::PI;
 
-use locdiff_sphere::{Area, CubeCell, Density, LatLon};
+use locdiff_sphere::{Area, CubeCell, Density, InvalidDensity, LatLon};
 
 use crate::curve::{Cell, FACE_KM, LEVELS, key};
 
@@ -13,12 +13,9 @@ use crate::curve::{Cell, FACE_KM, LEVELS, key};
 const CELL_WIDTHS: f64 = 5.0;
 /// The finest level that is kept: cells of 313 km. Finer ones count as parts of these.
 const FINEST: u32 = 5;
-/// A cell is covered to whole multiples of this, or to a power of two below it: fewer different cells are faster to
+/// A cell is covered to whole multiples of this, or if it is less to a power of two: fewer different cells are faster to
 /// integrate over.
 const STEP: f64 = 0.1;
-/// Less than this of the Earth uncovered is nothing.
-const NEGLIGIBLE: f64 = 1e-3;
-
 /// Less than this of the Earth is little.
 const FEW: f64 = 0.05;
 
@@ -45,10 +42,9 @@ impl Coverage {
             (FACE_KM / (CELL_WIDTHS * width_km)).log2().round().clamp(0.0, f64::from(LEVELS));
         let fine = fine as u32;
         let level = fine.min(FINEST);
-        // The part of each cell without references.
-        let mut open = vec![1.0; 6 << (2 * level)];
+        // The finest cells with references; several segments may have the same.
+        let mut occupied = Vec::new();
         for keys in keys {
-            let mut of_segment = vec![0.0; open.len()];
             let kept: Vec<u64> = match removed {
                 None => Vec::new(),
                 Some(area) => {
@@ -57,18 +53,19 @@ impl Coverage {
             };
             let mut rest = if removed.is_some() { &kept[..] } else { keys };
             while let Some(first) = rest.first() {
+                occupied.push(number(*first, fine));
                 let end = Cell::of_key(*first, fine).keys().end;
-                let count = rest.partition_point(|key| *key < end);
-                let part = 0.25_f64.powi((fine - level) as i32);
-                of_segment[number(*first, level)] += part;
-                rest = &rest[count..];
+                rest = &rest[rest.partition_point(|key| *key < end)..];
             }
-            open.iter_mut().zip(of_segment).for_each(|(open, covered)| *open *= 1.0 - covered);
         }
-        open.iter_mut().for_each(|open| *open = 1.0 - rounded(1.0 - *open));
-        let uncovered =
-            Part::new(&open, level).filter(|part| part.integral > NEGLIGIBLE * 4.0 * PI);
-        let covered: Vec<f64> = open.iter().map(|open| 1.0 - open).collect();
+        occupied.sort_unstable();
+        occupied.dedup();
+        let part = 0.25_f64.powi((fine - level) as i32);
+        let mut covered = vec![0.0; 6 << (2 * level)];
+        occupied.iter().for_each(|cell| covered[cell >> (2 * (fine - level))] += part);
+        covered.iter_mut().for_each(|covered| *covered = rounded(*covered));
+        let open: Vec<f64> = covered.iter().map(|covered| 1.0 - covered).collect();
+        let uncovered = Part::new(&open, level);
         let few = Part::new(&covered, level).filter(|part| part.integral < FEW * 4.0 * PI);
         Coverage { level, covered, uncovered, few }
     }
@@ -79,15 +76,18 @@ impl Coverage {
     }
 
     /// How much of a density is covered, and the rest, normalized. None if everything is.
-    pub(crate) fn split(&self, density: &Density) -> (f64, Option<Density>) {
-        let Some(open) = &self.uncovered else { return (1.0, None) };
-        let Some((mass, beyond)) = open.of(density) else { return (1.0, None) };
+    pub(crate) fn split(
+        &self,
+        density: &Density,
+    ) -> Result<(f64, Option<Density>), InvalidDensity> {
+        let Some(open) = &self.uncovered else { return Ok((1.0, None)) };
+        let Some((mass, beyond)) = open.of(density)? else { return Ok((1.0, None)) };
         // Of a small part, the mass of all others says nothing.
         let covered = match &self.few {
-            Some(few) => few.of(density).map_or(0.0, |(mass, _)| mass),
+            Some(few) => few.of(density)?.map_or(0.0, |(mass, _)| mass),
             None => 1.0 - mass,
         };
-        (covered, Some(beyond))
+        Ok((covered, Some(beyond)))
     }
 }
 
@@ -100,7 +100,7 @@ struct Part {
 }
 
 impl Part {
-    /// Of the share of each cell, along the curve. None if it is negligible.
+    /// Of the share of each cell, along the curve. None if all are 0.
     fn new(shares: &[f64], level: u32) -> Option<Part> {
         let (mut cells, mut masses) = (Vec::new(), Vec::new());
         let mut rest = CubeCell::faces().to_vec();
@@ -119,19 +119,22 @@ impl Part {
         Some(Part { density: Density::cells(cells, &masses).ok()?, integral })
     }
 
-    /// The part of a density: its mass and, normalized, its shape.
-    fn of(&self, density: &Density) -> Option<(f64, Density)> {
+    /// The part of a density: its mass and, normalized, its shape. None if the density is 0 there.
+    fn of(&self, density: &Density) -> Result<Option<(f64, Density)>, InvalidDensity> {
         let part = vec![(1.0, density.clone()), (1.0, self.density.clone())];
-        let part = Density::product(part).ok()?;
+        let part = match Density::product(part) {
+            Err(InvalidDensity::Nowhere(_)) => return Ok(None),
+            part => part?,
+        };
         // The product's normalizer, from any place where all of them are positive.
-        let Density::Cells(cells) = &self.density else { return None };
+        let Density::Cells(cells) = &self.density else { return Ok(None) };
         let log_mass = cells.cells().iter().find_map(|cell| {
             let place = cell.centre();
             let log = density.log_density(place) + self.density.log_density(place)
                 - part.log_density(place);
             log.is_finite().then_some(log)
-        })?;
-        Some(((log_mass.exp() * self.integral).min(1.0), part))
+        });
+        Ok(log_mass.map(|log_mass| ((log_mass.exp() * self.integral).min(1.0), part)))
     }
 }
 
@@ -171,14 +174,14 @@ mod tests {
         let hole = LatLon::new(10.0, 20.0).unwrap();
         let area = Area::circle(hole, 2000.0).unwrap();
         let whole = Coverage::of([&keys[..]].into_iter(), 90.0, None);
-        assert!(matches!(whole.split(&Density::uniform()), (1.0, None)));
-        // In two segments it is the same.
-        let (a, b) = keys.split_at(20_000);
+        assert!(matches!(whole.split(&Density::uniform()).unwrap(), (1.0, None)));
+        // In two segments that overlap it is the same.
+        let (a, b) = (&keys[..30_000], &keys[20_000..]);
         let with_hole = Coverage::of([a, b].into_iter(), 90.0, Some(&area));
         assert_eq!(with_hole.at(hole), 0.0);
         assert!(with_hole.at(hole.destination(80.0, 2700.0)) > 0.99);
         // Of the uniform density, the circle's share of the Earth, but for cells that its edge cuts.
-        let (covered, beyond) = with_hole.split(&Density::uniform());
+        let (covered, beyond) = with_hole.split(&Density::uniform()).unwrap();
         let (mass, beyond) = (1.0 - covered, beyond.unwrap());
         let share = 0.5 * (1.0 - (2000.0_f64 / 6371.0088).cos());
         assert!((0.6..=1.0).contains(&(mass / share)), "{mass} {share}");
@@ -186,11 +189,11 @@ mod tests {
         // Of a density that is concentrated there, nearly all.
         let mut e = Coefficients::of(hole, 15);
         e.as_mut_slice().iter_mut().for_each(|e| *e *= 2.0);
-        let (covered, _) = with_hole.split(&Density::exponential(&e));
+        let (covered, _) = with_hole.split(&Density::exponential(&e)).unwrap();
         assert!(covered < 0.1, "{covered}");
     }
 
-    /// One photograph covers as much as its kernel, however large the cells are.
+    /// One photograph covers a cell about five widths wide, however large the cells are that are kept.
     #[test]
     fn single_references_cover_little() {
         let place = LatLon::new(41.15, -8.61).unwrap();
@@ -199,7 +202,7 @@ mod tests {
         assert!((wide.at(place) - 1.0).abs() < 1e-9, "{}", wide.at(place));
         // Their part of the Earth has a known area.
         for (coverage, width_km) in [(wide, 90.0), (narrow, 1.0)] {
-            let (covered, beyond) = coverage.split(&Density::uniform());
+            let (covered, beyond) = coverage.split(&Density::uniform()).unwrap();
             let cell_km = CELL_WIDTHS * width_km;
             let expected = cell_km * cell_km / (4.0 * PI * 6371.0_f64.powi(2));
             assert!((0.3..3.0).contains(&(covered / expected)), "{covered} {expected}");

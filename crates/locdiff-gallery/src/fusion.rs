@@ -6,11 +6,11 @@
 //!
 //! (1 − share)·p(u)·c(u) + share·Σ wᵢ K(u; xᵢ) p(xᵢ)^power/ρ(xᵢ)
 //!
-//! up to a factor, where c is the part of the surroundings that is covered by references. All other places keep the
-//! model's density p(u)·(1 − c(u)): about them the gallery says nothing. How probable both together are, the model
-//! says: the covered part has the probability M = ∫ p c, which the best similarity raises or lowers by
-//! odds that are fitted too. The less probable it is that the place is covered at all, the less hits count:
-//! by the eighth power of that probability.
+//! up to a factor, where c(u) is 1 in cells that contain references and 0 elsewhere, and p and ρ at references are relative to the
+//! uniform density. All other places keep the model's density p(u)·(1 − c(u)): about them the gallery says nothing. How
+//! probable both together are, the model says: the covered part has the probability M = ∫ p c, which the best similarity can
+//! raise or lower by odds that are fitted too (if it lowers M, by as much as hits can give away). The less probable it is
+//! that the place is covered at all, the less hits count: by the eighth power of that probability.
 
 use std::f64::consts::TAU;
 use std::fs;
@@ -39,7 +39,7 @@ const CAUTION: i32 = 8;
 /// So many hits are looked at to find out what is most similar elsewhere.
 const SEARCHED: usize = 4096;
 /// Elsewhere: so many widths of the kernel away.
-const ELSEWHERE_WIDTHS: f64 = 4.0;
+const ELSEWHERE_WIDTHS: f64 = 5.0;
 /// So often a width is guessed.
 const ROUNDS: usize = 4;
 /// Where the fit begins.
@@ -110,12 +110,13 @@ impl Fusion {
             Err(error) => return Err(GalleryError::File { what: "read", path, error }),
         };
         let damaged = |error| GalleryError::Json { path: path.clone(), error };
-        let Record { format, version, fusion } = serde_json::from_str(&text).map_err(damaged)?;
-        if format != FORMAT || version != VERSION {
-            let found = format!("of format {format} version {version}");
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(damaged)?;
+        if value["format"] != FORMAT || value["version"] != VERSION {
+            let found = format!("of format {} version {}", value["format"], value["version"]);
             let expected = format!("{FORMAT} version {VERSION}");
             return Err(GalleryError::Version { path, found, expected });
         }
+        let Record { fusion, .. } = serde_json::from_value(value).map_err(damaged)?;
         let numbers = [
             fusion.share_offset,
             fusion.share_slope,
@@ -140,7 +141,7 @@ impl Fusion {
     }
 
     /// The density of a query's place, from the model's density and the gallery's hits. With an area, as if the gallery had
-    /// no references in it: the hits must have none.
+    /// no references in it (its prior apart): the hits must have none.
     pub fn density(
         &self,
         gallery: &Gallery,
@@ -160,7 +161,7 @@ impl Fusion {
             log_prior: prior.log_density(*place),
         }));
         let coverage = gallery.coverage(self.width_km, removed);
-        let (covered, beyond) = coverage.split(model);
+        let (covered, beyond) = coverage.split(model)?;
         let weights = self.weights(best, covered, log_sum(&log_weights));
         let mut parts = vec![(weights.model, model.clone())];
         if let Some(beyond) = beyond {
@@ -321,6 +322,7 @@ impl<'a> FusionFit<'a> {
                 break;
             }
         }
+        fusion.nll_nats = mean_nll(&fusion, &self.reduced(fusion.width_km)?);
         Ok(fusion)
     }
 
@@ -328,7 +330,7 @@ impl<'a> FusionFit<'a> {
         let (gallery, prior) = (self.gallery, self.gallery.prior(width_km)?);
         let coverage = gallery.coverage(width_km, None);
         let kernel = Kernel::new(width_km)?;
-        let reduced = |case: &Case| {
+        let reduced = |case: &Case| -> Result<Reduced, GalleryError> {
             let used = &case.hits[..case.hits.len().min(Likelihood::HITS)];
             let places: Vec<LatLon> = used.iter().map(|hit| gallery.place(hit.row)).collect();
             let chord = |place: &LatLon| squared_chord((*place).into(), case.place.into());
@@ -337,7 +339,7 @@ impl<'a> FusionFit<'a> {
                 |hit: &&Hit| gallery.place(hit.row).distance_km(case.place) > reach_km;
             // If all of them are near, others are less similar than the last.
             let elsewhere = case.hits.iter().find(is_elsewhere).or(case.hits.last());
-            Reduced {
+            Ok(Reduced {
                 similarities: used.iter().map(|hit| f64::from(hit.similarity)).collect(),
                 squared_chords: places.iter().map(chord).collect(),
                 log_model: places
@@ -347,12 +349,12 @@ impl<'a> FusionFit<'a> {
                 log_prior: places.iter().map(|place| prior.log_density(*place)).collect(),
                 log_density: case.model.log_density(case.place),
                 covered_here: coverage.at(case.place),
-                covered: coverage.split(&case.model).0,
+                covered: coverage.split(&case.model)?.0,
                 elsewhere: elsewhere.map_or(-1.0, |hit| f64::from(hit.similarity)),
-            }
+            })
         };
         let cases = self.cases.par_iter().filter(|case| !case.hits.is_empty());
-        Ok(cases.map(reduced).collect())
+        cases.map(reduced).collect()
     }
 }
 
@@ -414,13 +416,12 @@ fn fitted(other: &Fusion, cases: &[Reduced], start: Option<Point>) -> (Fusion, P
         minimum(&mut objective, end, steps.map(|step| 0.4 * step), 1e-7, 600)
     });
     let best = ends.min_by(|a, b| a.1.total_cmp(&b.1)).map_or([0.0; 6], |(point, _)| point);
-    let nll_nats = mean_nll(&fusion(best), cases);
     let model_nll_nats = -cases.iter().map(|case| case.log_density).sum::<f64>() / count;
-    (Fusion { nll_nats, model_nll_nats, ..fusion(best) }, best)
+    (Fusion { model_nll_nats, ..fusion(best) }, best)
 }
 
-/// The log-odds that references are near, by the best similarity: level at the mean, and slope per deviation. A photograph counts
-/// twice: with all references, and with those far from it alone.
+/// The log-odds that the place is covered, by the best similarity: level at the mean, and slope per deviation. A photograph counts
+/// twice: with all references, and with those far from it alone, which do not cover it.
 fn presence(cases: &[Reduced], mean: f64, deviation: f64) -> (f64, f64) {
     let units = |similarity: f64| (similarity - mean) / deviation;
     let cost = |[level, slope]: [f64; 2]| {
@@ -429,7 +430,9 @@ fn presence(cases: &[Reduced], mean: f64, deviation: f64) -> (f64, f64) {
             .map(|case| {
                 let near = level + slope * units(case.similarities[0]);
                 let far = level + slope * units(case.elsewhere);
-                (-near).exp().ln_1p() + far.exp().ln_1p()
+                let with_all = case.covered_here * (-near).exp().ln_1p()
+                    + (1.0 - case.covered_here) * near.exp().ln_1p();
+                with_all + far.exp().ln_1p()
             })
             .sum();
         sum + 0.5 * (level * level + slope * slope) / (USUAL_LOG_ODDS * USUAL_LOG_ODDS)

@@ -1,8 +1,8 @@
 //! An open gallery.
 
-use std::borrow::Cow;
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use locdiff_sphere::{Area, Density, InvalidDensity, LatLon};
 
@@ -34,9 +34,27 @@ pub struct Gallery {
     /// The number of each segment's first row.
     starts: Vec<usize>,
     rows: usize,
-    /// The width that it was first asked for, and the prior.
-    prior: OnceLock<(f64, Density)>,
-    coverage: OnceLock<(f64, Coverage)>,
+    prior: Kept<Density>,
+    coverage: Kept<Arc<Coverage>>,
+}
+
+/// What was made last, and for which width of the kernel.
+#[derive(Debug)]
+struct Kept<T>(Mutex<Option<(f64, T)>>);
+
+impl<T: Clone> Kept<T> {
+    /// Others who want the same wait for it.
+    fn get<E>(&self, width_km: f64, make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((width, made)) = &*kept
+            && *width == width_km
+        {
+            return Ok(made.clone());
+        }
+        let made = make()?;
+        *kept = Some((width_km, made.clone()));
+        Ok(made)
+    }
 }
 
 /// What there is to know about a gallery.
@@ -80,7 +98,7 @@ impl Gallery {
             rows - segment.rows()
         });
         let starts = starts.collect();
-        let (prior, coverage) = (OnceLock::new(), OnceLock::new());
+        let (prior, coverage) = (Kept(Mutex::default()), Kept(Mutex::default()));
         Ok(Gallery {
             path: directory.to_owned(),
             manifest,
@@ -188,29 +206,22 @@ impl Gallery {
         }
     }
 
-    /// Where the photographs were taken, for references that are spread by `width_km`. Made once.
+    /// Where the photographs were taken, for references that are spread by `width_km`.
     pub(crate) fn prior(&self, width_km: f64) -> Result<Density, InvalidDensity> {
-        let make = || prior::prior(self.segments.iter().map(Segment::keys), width_km);
-        match self.prior.get() {
-            Some((width, prior)) if *width == width_km => Ok(prior.clone()),
-            Some(_) => make(),
-            None => {
-                let prior = make()?;
-                let (width, kept) = self.prior.get_or_init(|| (width_km, prior.clone()));
-                Ok(if *width == width_km { kept.clone() } else { prior })
-            }
-        }
+        let keys = || self.segments.iter().map(Segment::keys);
+        self.prior.get(width_km, || prior::prior(keys(), width_km))
     }
 
-    /// Of which parts of the Earth it has references, for references that are spread by `width_km`; without those in an area. Made
-    /// once if there is none.
-    pub(crate) fn coverage(&self, width_km: f64, removed: Option<&Area>) -> Cow<'_, Coverage> {
+    /// Of which parts of the Earth it has references, for references that are spread by `width_km`; without those in an area.
+    pub(crate) fn coverage(&self, width_km: f64, removed: Option<&Area>) -> Arc<Coverage> {
         let make = || Coverage::of(self.segments.iter().map(Segment::keys), width_km, removed);
-        if removed.is_some() {
-            return Cow::Owned(make());
+        match removed {
+            Some(_) => Arc::new(make()),
+            None => {
+                let made = self.coverage.get(width_km, || Ok::<_, Infallible>(Arc::new(make())));
+                made.unwrap_or_else(|never| match never {})
+            }
         }
-        let (width, kept) = self.coverage.get_or_init(|| (width_km, make()));
-        if *width == width_km { Cow::Borrowed(kept) } else { Cow::Owned(make()) }
     }
 
     /// Whether a hit is the photograph of this id, or one as near and as similar.

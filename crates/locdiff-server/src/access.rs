@@ -15,12 +15,13 @@ use crate::problem::{NO_KEY, Problem, TIMED_OUT, WRONG_METHOD};
 use crate::state::App;
 
 /// Paths that are counted under their own name.
-const PATHS: [&str; 11] = [
+const PATHS: [&str; 12] = [
     "/v1/locate",
     "/v1/embed",
     "/v1/density",
     "/v1/models",
     "/v1/page",
+    "/v1/thumbnail",
     "/health/live",
     "/health/ready",
     "/metrics",
@@ -32,10 +33,12 @@ const PATHS: [&str; 11] = [
 pub(crate) async fn around(State(app): State<App>, request: Request, next: Next) -> Response {
     let began = Instant::now();
     let path = PATHS.into_iter().find(|path| *path == request.uri().path()).unwrap_or("other");
+    // Of what was asked for, not of the name that it is counted under.
+    let guarded = is_guarded(request.uri().path());
     let method = request.method().clone();
     let span = tracing::info_span!("request", method = %shown(&method), path);
     let mut response = async {
-        if is_guarded(path) && !is_known(request.headers(), &app.keys) {
+        if guarded && !is_known(request.headers(), &app.keys) {
             let detail = "send one of this server's keys in the header `Authorization: Bearer KEY`";
             let (parts, body) = request.into_parts();
             say_farewell(&parts.headers, body).await;

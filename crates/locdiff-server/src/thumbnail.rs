@@ -46,17 +46,15 @@ pub(crate) async fn thumbnail(
             "this server shows no references: `locdiff serve --references FOLDER` allows it";
         return Err(Problem::new(NOT_FOUND, detail));
     };
-    let _turn = AT_A_TIME.acquire().await.map_err(|_| Problem::broken())?;
+    let turn = AT_A_TIME.acquire().await.map_err(|_| Problem::broken())?;
     let options = read_options(&app.settings);
-    let made = tokio::task::spawn_blocking(move || small(&folder, &id, &options));
+    // Work goes on if the client leaves: its turn ends when the work does.
+    let made = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        small(&folder, &id, &options)
+    });
     match made.await.map_err(|_| Problem::broken())? {
-        Some(jpeg) => {
-            let headers = [
-                (header::CONTENT_TYPE, "image/jpeg"),
-                (header::CACHE_CONTROL, "private, max-age=3600"),
-            ];
-            Ok((headers, jpeg).into_response())
-        }
+        Some(jpeg) => Ok(([(header::CONTENT_TYPE, "image/jpeg")], jpeg).into_response()),
         // The same for all reasons: whoever asks learns nothing of other files.
         None => {
             Err(Problem::new(NOT_FOUND, "no picture of this name is in the folder of references"))

@@ -51,7 +51,7 @@ pub(super) fn of_gallery(
 }
 
 /// Rejects another encoder than the gallery's, and says what to do.
-pub(super) fn check(gallery: &Gallery, found: &EncoderIdentity) -> anyhow::Result<()> {
+pub(crate) fn check(gallery: &Gallery, found: &EncoderIdentity) -> anyhow::Result<()> {
     gallery.check_encoder(found).map_err(|error| match &error {
         GalleryError::OtherEncoder { expected, .. } => anyhow::anyhow!(
             "{error}. Embed with `--encoder {}`, or build a gallery of its own for the other encoder",

@@ -3,7 +3,7 @@
 mod add;
 mod build;
 mod drawing;
-mod encoder;
+pub(crate) mod encoder;
 mod fit;
 mod info;
 pub(crate) mod rows;

@@ -9,6 +9,7 @@ use locdiff::models::{EncoderSource, HeldOut, HybridRule, create_hybrid};
 use locdiff_gallery::{Fusion, Gallery};
 use serde_json::json;
 
+use crate::gallery::encoder;
 use crate::gallery::rows::{Images, Rows};
 use crate::interruption;
 
@@ -29,6 +30,12 @@ pub(crate) struct Arguments {
     /// independent and is too sure of itself
     #[arg(long, value_name = "HELD_OUT")]
     data: Option<PathBuf>,
+    /// What embeds held-out images [default: the gallery's encoder, by its name]
+    #[arg(long, value_name = "NAME", requires = "data")]
+    encoder: Option<String>,
+    /// Where to compute: cpu, cuda:N, wgpu or metal, as far as this program was built for them
+    #[arg(long, default_value = "cpu")]
+    device: String,
     /// Where the model is written; must not exist
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
@@ -38,10 +45,18 @@ pub(crate) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let Arguments { model, gallery, rule, data, out, json } = arguments;
+    let Arguments { model, gallery, rule, data, out, json, device, .. } = arguments;
+    anyhow::ensure!(
+        data.is_none() || *rule == HybridRule::Product,
+        "the rule `paper` has no numbers to fit: leave out --data"
+    );
     // To be made, a hybrid needs not be asked.
-    let options = OpenOptions { encoder: EncoderSource::NotNeeded, ..OpenOptions::default() };
-    let held_out = data.as_ref().map(|data| held_out(data, gallery)).transpose()?;
+    let options = OpenOptions {
+        encoder: EncoderSource::NotNeeded,
+        device: device.clone(),
+        ..OpenOptions::default()
+    };
+    let held_out = data.as_ref().map(|data| held_out(data, arguments)).transpose()?;
     let made = create_hybrid(out, model, gallery, *rule, held_out.as_ref(), &options)?;
     let identity = made.identity();
     writeln!(stderr(), "{}: {}", out.display(), identity.description)?;
@@ -66,12 +81,18 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn held_out(data: &Path, gallery: &Path) -> anyhow::Result<HeldOut> {
-    let gallery_of = Gallery::open(gallery)?;
+fn held_out(data: &Path, arguments: &Arguments) -> anyhow::Result<HeldOut> {
+    let gallery = Gallery::open(&arguments.gallery)?;
     let stop = interruption::flag()?;
-    let images =
-        Images { data, encoder: None, device: "cpu", beside: gallery, gallery: Some(&gallery_of) };
+    let images = Images {
+        data,
+        encoder: arguments.encoder.as_deref(),
+        device: &arguments.device,
+        beside: &arguments.gallery,
+        gallery: Some(&gallery),
+    };
     let read = Rows::of_data(&images, &stop)?;
+    encoder::check(&gallery, read.identity())?;
     let mut rows = Vec::new();
     read.visit("reading", &stop, &mut |embedding, place, id| {
         rows.push((embedding.to_vec(), place, id.to_owned()));

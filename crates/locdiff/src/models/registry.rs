@@ -44,12 +44,11 @@ impl Geolocator {
                 .map_or(Ok(model.clone()), |directory| with_calibration(&model, &directory));
         }
         if name == FOR_THE_GROUND || name == OVER_A_GRID {
-            let directory = options.home()?.model(FOR_THE_GROUND);
-            let even = name == OVER_A_GRID;
+            let home = options.home()?;
+            let (directory, even) = (home.model(FOR_THE_GROUND), name == OVER_A_GRID);
             let model = GeoClipLocator::open(&directory, even, options, progress)?;
-            let model = Geolocator::from_model(model)?;
             // Over another list of places it is another model.
-            return if even { Ok(model) } else { with_calibration(&model, &directory) };
+            return with_calibration(&Geolocator::from_model(model)?, &home.model(name));
         }
         let path = model_directory(name, options.home().ok().as_ref())
             .ok_or_else(|| CannotOpen::Unknown(name.to_owned()))?;
@@ -84,10 +83,11 @@ fn with_calibration(model: &Geolocator, directory: &Path) -> Result<Geolocator, 
     })
 }
 
-/// Where the calibration of a model is: in its directory; of the built-in one, under its name in the home of models.
+/// Where the calibration of a model is: in its directory; of those without a directory of their own, under its name in the
+/// home of models.
 pub fn calibration_directory(name: &str, home: Option<&ModelHome>) -> Option<PathBuf> {
     match name {
-        BUILT_IN => home.map(|home| home.model(BUILT_IN)),
+        BUILT_IN | OVER_A_GRID => home.map(|home| home.model(name)),
         _ => model_directory(name, home),
     }
 }
