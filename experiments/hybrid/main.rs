@@ -345,6 +345,7 @@ fn answer(
         model_version: bare.identity().version.clone(),
         inference: *bare.inference(),
         data: HELD_OUT.to_owned(),
+        places_sha256: String::new(),
         fitted_rows: FITTED,
         checked_rows: 0,
         before: none,

@@ -177,10 +177,13 @@ fn own_photographs_become_a_gallery_that_explains_a_new_one() {
     bench.photographs("new", 5, 1, 2);
     let search = ["gallery", "search", "gallery", "new/new-5.png", "--plot", "map.png"];
     let (stdout, _) = bench.success(&search);
-    assert!(stdout.contains("probability that one of these references is near"), "{stdout}");
+    assert!(stdout.contains("references is near:"), "{stdout}");
     assert!(fs::read(bench.path("map.png")).unwrap().starts_with(b"\x89PNG"));
     let found = bench.json(&["gallery", "search", "gallery", "new/new-5.png", "--json"]);
     assert!(found["near"]["probability"].as_f64().unwrap() > 0.0, "{found}");
+    assert_eq!(found["near"]["prior_divided_out"], false, "{found}");
+    let even = [&search[..], &["--even", "--json"]].concat();
+    assert_eq!(bench.json(&even)["near"]["prior_divided_out"], true);
 }
 
 #[test]

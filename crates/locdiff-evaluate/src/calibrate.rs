@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use locdiff::Geolocator;
+use locdiff::checksum::Checksum;
 use locdiff::locate::{Calibration, Coverage, calibrated};
 use locdiff_sphere::{Density, LatLon, UNIFORM_NLL_NATS};
 use locdiff_train::Dataset;
@@ -55,12 +56,18 @@ pub fn calibrate(
     };
     let (fitted, checked) = (every_other(0), every_other(1));
     let (sharpness, background) = fit_calibration(&fitted);
+    let mut places = Checksum::default();
+    for (_, place) in &densities {
+        places.update(place.latitude().to_le_bytes());
+        places.update(place.longitude().to_le_bytes());
+    }
     Ok(Calibration {
         sharpness,
         background,
         model_version: model.identity().version.clone(),
         inference: *model.inference(),
         data: data.to_owned(),
+        places_sha256: places.finish(),
         fitted_rows: fitted.len(),
         checked_rows: checked.len(),
         before: coverage(&checked, 1.0, 0.0),

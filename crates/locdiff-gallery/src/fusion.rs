@@ -76,8 +76,10 @@ pub struct Fusion {
     pub held_out: String,
     /// How many photographs were fitted.
     pub held_out_rows: usize,
-    /// Number of references when it was fitted.
+    /// Number of references when it was fitted. A gallery that has grown much should be fitted again.
     pub gallery_rows: usize,
+    /// Version of the model that it was fitted with, its calibration included.
+    pub model_version: String,
     /// Mean negative log-likelihood of the held-out places, in nats per steradian.
     pub nll_nats: f64,
     /// The same of the model alone.
@@ -291,8 +293,8 @@ impl<'a> FusionFit<'a> {
         Ok(())
     }
 
-    /// The numbers that fit best. `held_out` names the data.
-    pub fn finish(self, held_out: &str) -> Result<Fusion, GalleryError> {
+    /// The numbers that fit best. `held_out` names the data, `model_version` the model whose densities were given.
+    pub fn finish(self, held_out: &str, model_version: &str) -> Result<Fusion, GalleryError> {
         let left = self.cases.len();
         if left < FEWEST_ROWS {
             let (needed, given) = (FEWEST_ROWS, self.given);
@@ -309,6 +311,7 @@ impl<'a> FusionFit<'a> {
             held_out: held_out.to_owned(),
             held_out_rows: left,
             gallery_rows: self.gallery.len(),
+            model_version: model_version.to_owned(),
             nll_nats: 0.0,
             model_nll_nats: 0.0,
         };

@@ -2,7 +2,8 @@
 //!
 //! For a query whose most similar references are at x₁, x₂, … with similarities s₁ ≥ s₂ ≥ …, the density is
 //! share·Σ wᵢ K(u; xᵢ) + (1 − share)/4π, with wᵢ proportional to exp(sharpness·sᵢ), a kernel K of a fitted width,
-//! and share = 1/(1 + exp(−offset − slope·s₁)), the probability that any of the references is near.
+//! and share = 1/(1 + exp(−offset − slope·s₁)), the probability that any of the references is near, at most the highest
+//! share that the held-out photographs allow.
 
 use std::fs;
 
@@ -53,6 +54,11 @@ struct Record {
 impl Likelihood {
     /// How many of the best hits are used. Ask a search for as many.
     pub const HITS: usize = 64;
+
+    /// Whether a gallery has grown so much since a fit, by a fifth, that it should be fitted again.
+    pub fn is_outgrown(fitted_rows: usize, rows: usize) -> bool {
+        rows as f64 > 1.2 * fitted_rows as f64
+    }
 
     /// Reads the likelihood that was stored in a gallery.
     pub fn read(gallery: &Gallery) -> Result<Likelihood, GalleryError> {

@@ -9,9 +9,6 @@ use super::rows::Input;
 use super::{encoder, note, write};
 use crate::interruption;
 
-/// A gallery that has grown by more than this since it was fitted should be fitted again.
-const MUCH: f64 = 1.2;
-
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// The gallery
@@ -32,7 +29,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let gallery = Gallery::open(path)?;
     note(&format!("{count} references added: {} in {}", gallery.len(), path.display()));
     if let Ok(fitted) = Likelihood::read(&gallery)
-        && gallery.len() as f64 > MUCH * fitted.gallery_rows as f64
+        && Likelihood::is_outgrown(fitted.gallery_rows, gallery.len())
     {
         note(&format!(
             "The gallery was fitted when it had {} references: fit it again with `locdiff gallery fit {} --data HELD_OUT`",

@@ -4,9 +4,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use locdiff::geography::place_name;
-use locdiff_gallery::Evidence;
 use locdiff_map::{LineStyle, Map, Marker, Projection, Theme};
-use locdiff_sphere::LatLon;
+use locdiff_sphere::{Density, LatLon};
 
 use super::Nonsense;
 use crate::outlines::outline;
@@ -36,12 +35,11 @@ pub(super) fn draw(
     plot: &Path,
     photo: &Path,
     references: &[LatLon],
-    evidence: Option<&Evidence>,
+    density: Option<Density>,
 ) -> anyhow::Result<()> {
     let Some(best) = references.first() else {
         anyhow::bail!("there is nothing to draw in {}: no reference was found", plot.display());
     };
-    let density = evidence.map(Evidence::density).transpose()?;
     let survey = density.as_ref().map(|density| density.survey());
     let stem = photo.file_name().unwrap_or_default().to_string_lossy();
     let mut caption = "Numbered: the most similar references of the gallery.".to_owned();

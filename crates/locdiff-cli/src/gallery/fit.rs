@@ -1,11 +1,11 @@
 //! `locdiff gallery fit`: how near similar references are, measured on other photographs.
 
-use std::f64::consts::PI;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 
 use clap::Args;
 use locdiff_gallery::{Fit, Likelihood};
+use locdiff_sphere::UNIFORM_NLL_NATS;
 use serde_json::json;
 
 use super::rows::{Images, Rows};
@@ -59,7 +59,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let fitted = fitted?;
     fitted.write(&gallery)?;
     print(&fitted, arguments)?;
-    if fitted.nll_nats >= uniform_nll() {
+    if fitted.nll_nats >= UNIFORM_NLL_NATS {
         note(
             "warning: the fit is no better than a uniform density: similar references are not near. Use another encoder, or \
              more references",
@@ -74,11 +74,6 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Of the uniform density, in nats per steradian.
-fn uniform_nll() -> f64 {
-    (4.0 * PI).ln()
-}
-
 fn print(fitted: &Likelihood, arguments: &Arguments) -> anyhow::Result<()> {
     let mut out = stdout().lock();
     let path = arguments.gallery.display();
@@ -86,7 +81,7 @@ fn print(fitted: &Likelihood, arguments: &Arguments) -> anyhow::Result<()> {
         let fitted = json!({
             "gallery": path.to_string(),
             "likelihood": fitted,
-            "uniform_nll_nats": uniform_nll(),
+            "uniform_nll_nats": UNIFORM_NLL_NATS,
         });
         writeln!(out, "{fitted}")?;
         return Ok(());
@@ -114,8 +109,7 @@ fn print(fitted: &Likelihood, arguments: &Arguments) -> anyhow::Result<()> {
     writeln!(
         out,
         "  NLL        {:.3} nats per steradian; the uniform density has {:.3}",
-        fitted.nll_nats,
-        uniform_nll()
+        fitted.nll_nats, UNIFORM_NLL_NATS
     )?;
     writeln!(out, "The gallery in {path} can now give densities.")?;
     Ok(())

@@ -10,7 +10,7 @@ use locdiff::locate::PlaceFacts;
 use locdiff::photo::Crops;
 use locdiff::{Constraint, Photo};
 use locdiff_gallery::{Evidence, Gallery, GalleryError, Hit, Likelihood};
-use locdiff_sphere::{Area, LatLon};
+use locdiff_sphere::{Area, Density, LatLon};
 use serde::Serialize;
 use serde_json::json;
 
@@ -33,6 +33,10 @@ pub(crate) struct Arguments {
     /// Draw a map of the references: a .png or .svg file. A gallery that is fitted adds its density
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
+    /// Divide the prior of the gallery out of the density: photographs are as probable where it has few references as
+    /// where it has many
+    #[arg(long)]
+    even: bool,
     /// What embeds the photograph [default: the gallery's encoder, by its name]
     #[arg(long, value_name = "NAME")]
     encoder: Option<String>,
@@ -95,7 +99,11 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         shown.iter().map(|hit| Reference::new(&gallery, hit)).collect();
     if let Some(plot) = &arguments.plot {
         let places: Vec<LatLon> = shown.iter().map(|hit| gallery.place(hit.row)).collect();
-        drawing::draw(plot, photo, &places, evidence.as_ref())?;
+        let density = |evidence: &Evidence| match arguments.even {
+            true => evidence.product(&Density::uniform()),
+            false => evidence.density(),
+        };
+        drawing::draw(plot, photo, &places, evidence.as_ref().map(density).transpose()?)?;
     }
     print(arguments, &gallery, &references, fitted.as_ref().zip(evidence.as_ref()))
 }
@@ -141,6 +149,7 @@ fn print(
                 "probability": evidence.share(),
                 "width_km": likelihood.width_km,
                 "held_out_rows": likelihood.held_out_rows,
+                "prior_divided_out": arguments.even,
             })
         });
         let answer = json!({
@@ -180,7 +189,8 @@ fn print(
     match fitted {
         Some((likelihood, evidence)) => writeln!(
             out,
-            "  probability that one of these references is near: {:.0} % (fitted on {} photographs; near means about {:.2} km)",
+            "  probability that one of the best {} references is near: {:.0} % (fitted on {} photographs; near means about {:.2} km)",
+            Likelihood::HITS.min(gallery.len()),
             100.0 * evidence.share(),
             likelihood.held_out_rows,
             likelihood.width_km

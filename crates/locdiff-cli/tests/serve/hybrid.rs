@@ -133,13 +133,21 @@ fn a_model_and_a_gallery_answer_together_and_name_references() {
     assert_eq!(fusion["held_out_rows"], 60);
     let nats = |name: &str| fusion[name].as_f64().unwrap();
     assert!(nats("nll_nats") < nats("model_nll_nats") - 1.0, "{fusion}");
-    let warns = |model: &str| {
+    let warnings = |model: &str| {
         let answer = workshop.json(&format!("predict pictures/05.png --model {model} --json"));
-        answer["warnings"].to_string().contains("too sure of itself")
+        answer["warnings"].to_string()
     };
-    assert!(warns("both") && !warns("fitted"));
+    assert!(warnings("both").contains("too sure of itself"));
+    let quiet = warnings("fitted");
+    assert!(!quiet.contains("too sure of itself") && !quiet.contains("make the hybrid again"));
     let fitted = nll("fitted");
     assert!(fitted < alone - 1.0, "{fitted} and {alone}");
+    // The model is calibrated: the numbers of the product were fitted to something else.
+    let numbers = workshop.at("fitted/fusion.json");
+    let text = std::fs::read_to_string(&numbers).unwrap();
+    let version = fusion["model_version"].as_str().unwrap();
+    std::fs::write(&numbers, text.replace(version, "older")).unwrap();
+    assert!(warnings("fitted").contains("make the hybrid again"));
 
     // Another encoder is rejected, and both are named.
     let other = locdiff_gallery::EncoderIdentity { name: "other".to_owned(), ..encoder };

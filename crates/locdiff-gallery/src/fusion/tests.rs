@@ -56,7 +56,7 @@ fn fit(gallery: &Gallery, rng: &mut ChaCha8Rng) -> Fusion {
     for (k, (place, query, model)) in photographs(120, rng).into_iter().enumerate() {
         fit.push(&query, place, &format!("held-out {k}"), &model).unwrap();
     }
-    fit.finish("photographs").unwrap()
+    fit.finish("photographs", "1").unwrap()
 }
 
 #[test]
@@ -84,6 +84,30 @@ fn together_they_know_more_and_nothing_is_lost_where_references_are_missing() {
     assert!((with - fusion.nll_nats).abs() < 0.3, "{with} {fusion:?}");
     // Hits elsewhere can't say that the place is elsewhere.
     assert!(without < alone + 0.05, "{without} {alone}");
+}
+
+/// A model that is wrong now and then is overruled by hits that are not.
+#[test]
+fn hits_overrule_a_model_that_is_sometimes_wrong() {
+    let scratch = tempfile::tempdir().unwrap();
+    let gallery = gallery(scratch.path(), Anchors::fibonacci(10_000).places());
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let unsure =
+        |model: Density| Density::mixture(vec![(0.7, model), (0.3, Density::uniform())]).unwrap();
+    let mut fit = FusionFit::new(&gallery);
+    for (k, (place, query, right)) in photographs(150, &mut rng).into_iter().enumerate() {
+        let said = if k % 3 == 0 { model(uniform_place(&mut rng)) } else { right };
+        fit.push(&query, place, &format!("held-out {k}"), &unsure(said)).unwrap();
+    }
+    let fusion = fit.finish("photographs", "1").unwrap();
+    for (place, query, _) in photographs(10, &mut rng) {
+        let elsewhere = place.destination(90.0, 9000.0);
+        let hits = gallery.search(&query, Likelihood::HITS).unwrap();
+        let wrong = unsure(model(elsewhere));
+        let density = fusion.density(&gallery, &hits, &wrong, None).unwrap();
+        let found = density.survey().modes().modes[0].place;
+        assert!(found.distance_km(place) < 1000.0, "{found} for {place}: {fusion:?}");
+    }
 }
 
 /// The density that is made is the one that was fitted.

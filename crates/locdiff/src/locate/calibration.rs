@@ -27,6 +27,8 @@ pub struct Calibration {
     pub inference: Inference,
     /// What it was fitted and checked on.
     pub data: String,
+    /// SHA-256 of the places of those rows: tells whether another file of that name has other rows.
+    pub places_sha256: String,
     /// Rows that it was fitted on.
     pub fitted_rows: usize,
     /// Other rows, of which the figures are.
@@ -153,6 +155,7 @@ mod tests {
             model_version: "abc".to_owned(),
             inference: Inference::default(),
             data: "held-out".to_owned(),
+            places_sha256: "0".to_owned(),
             fitted_rows: 10,
             checked_rows: 10,
             before: none,

@@ -181,12 +181,7 @@ impl HybridModel {
             let query = self.query(embedding, embedding.len());
             fit.push(&query, *place, id, estimate.density())?;
         }
-        Ok(fit.finish(held_out)?)
-    }
-
-    /// The gallery.
-    pub fn gallery(&self) -> &Gallery {
-        &self.gallery
+        Ok(fit.finish(held_out, &self.model.identity().version)?)
     }
 
     /// What the answer to one embedding would be if the gallery had no references in an area: what it owes to them. `None` if
@@ -282,6 +277,21 @@ impl HybridModel {
         Ok(self.located(winner.spread(kernel), &hits))
     }
 
+    /// Why the numbers of the product may no longer be right.
+    fn outdated(&self, fusion: &Fusion) -> Option<String> {
+        let (then, now) = (fusion.gallery_rows, self.gallery.len());
+        let changed = if fusion.model_version != self.model.identity().version {
+            "the model has changed or was calibrated".to_owned()
+        } else if Likelihood::is_outgrown(then, now) {
+            format!("the gallery has grown from {then} to {now} references")
+        } else {
+            return None;
+        };
+        Some(format!(
+            "{changed} since its product with the gallery was fitted: make the hybrid again with `locdiff model hybrid --data HELD_OUT`"
+        ))
+    }
+
     fn is_in(&self, area: Option<&Area>, hit: &Hit) -> bool {
         area.is_some_and(|area| area.contains(self.gallery.place(hit.row)))
     }
@@ -358,6 +368,7 @@ impl LocationModel for HybridModel {
 
     fn check(&self, inference: &Inference) -> Result<Vec<String>, InvalidInference> {
         let mut warnings = self.model.model().check(inference)?;
+        warnings.extend(self.fusion.as_ref().and_then(|fusion| self.outdated(fusion)));
         if self.config.rule == HybridRule::Paper {
             warnings.push(
                 "the paper's rule answers with one reference: radii and regions are those of the kernel"
