@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::AdamConfig;
+use crate::{AdamConfig, SLICES};
 use locdiff::diffusion::{
     DenoiserConfig, DiffusionConfig, Objective, Quadrature, Schedule, ScheduleConfig,
 };
@@ -355,6 +355,21 @@ impl TrainingConfig {
             value: format!("{:?}", self.inference),
             problem: error.to_string(),
         })
+    }
+
+    /// The configuration of a run that replicas share: with slices, at least as many as replicas.
+    pub fn shared_by(&self, replicas: usize) -> Result<TrainingConfig, InvalidConfig> {
+        let slices = self.run.slices.unwrap_or(SLICES);
+        require(
+            replicas <= slices,
+            "run.slices",
+            slices,
+            format!("{replicas} replicas need {replicas} slices or more"),
+        )?;
+        let run = RunConfig { slices: Some(slices), ..self.run };
+        let config = TrainingConfig { run, ..self.clone() };
+        config.check()?;
+        Ok(config)
     }
 
     /// How the model answers: in one pass if training was at the highest noise level often enough, else as the

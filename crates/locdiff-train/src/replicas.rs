@@ -5,6 +5,7 @@
 //! threads or a device; all are in one process, and share one loader and one optimizer.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use burn::backend::Flex;
 use burn::module::{Module, Param};
@@ -24,14 +25,14 @@ pub const SLICES: usize = 4;
 const CHUNK: usize = 16_384;
 
 /// What computes the slices of a batch.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Replicas(Kind);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Kind {
     /// One after the other, on the threads and the device of the caller.
     Here,
-    Threads(Vec<ThreadPool>),
+    Threads(Arc<[ThreadPool]>),
     Devices(Vec<Device>),
 }
 
@@ -145,10 +146,7 @@ fn collected<T>(jobs: Vec<std::thread::ScopedJoinHandle<'_, Vec<T>>>) -> Vec<T> 
 }
 
 /// The sum, begun with the first.
-fn in_order<M: Module>(
-    module: &M,
-    parts: Vec<(f64, GradientsParams)>,
-) -> (f64, GradientsParams) {
+fn in_order<M: Module>(module: &M, parts: Vec<(f64, GradientsParams)>) -> (f64, GradientsParams) {
     let (losses, mut gradients): (Vec<f64>, Vec<GradientsParams>) = parts.into_iter().unzip();
     let loss = losses.iter().sum();
     let rest = gradients.split_off(1.min(gradients.len()));
@@ -167,7 +165,8 @@ struct Sum {
 impl NamedVisitor for Sum {
     fn visit<const D: usize>(&mut self, _name: &str, param: &Param<Tensor<D>>) {
         let rest = self.rest.iter_mut().filter_map(|part| part.remove::<D>(param.id));
-        let parts: Vec<Tensor<D>> = self.sum.remove::<D>(param.id).into_iter().chain(rest).collect();
+        let parts: Vec<Tensor<D>> =
+            self.sum.remove::<D>(param.id).into_iter().chain(rest).collect();
         if let Some(sum) = sum_of(parts) {
             self.sum.register(param.id, sum);
         }

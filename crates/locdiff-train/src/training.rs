@@ -7,7 +7,6 @@
 
 use std::f64::consts::PI;
 use std::ops::Range;
-use std::sync::Mutex;
 
 use crate::{Adam, AdamState, Replicas, moved_towards};
 use burn::module::Module;
@@ -59,6 +58,7 @@ impl Site {
 }
 
 /// The random numbers of some rows.
+#[derive(Clone)]
 struct Draws {
     levels: Vec<usize>,
     noise: Tensor<2>,
@@ -120,7 +120,7 @@ impl Training {
     /// The same training, computed by replicas. It takes the same steps with any number of them.
     ///
     /// # Panics
-    /// If the configuration doesn't set `run.slices`: see [`TrainingConfig::sliced`].
+    /// If the configuration doesn't set `run.slices`: see [`TrainingConfig::shared_by`].
     pub fn replicated(mut self, replicas: Replicas) -> Result<Training, InvalidSchedule> {
         assert!(self.config.run.slices.is_some(), "replicas need a number of slices");
         let (config, standardization) = {
@@ -193,7 +193,6 @@ impl Training {
         let rows = places.len();
         // Without slices the whole batch is drawn from one source.
         let whole = self.config.run.slices.is_none().then(|| self.draw_batch(rows, rng));
-        let whole = Mutex::new(whole);
         let points = self.sites[0].loss.points(rng);
         let width = embeddings.len() / rows.max(1);
         let slices = self.config.run.slices.unwrap_or(1).min(rows);
@@ -201,10 +200,11 @@ impl Training {
             self.replicas.gradients(&self.denoiser, slices, |denoiser, replica, slice| {
                 let site = self.sites.get(replica).unwrap_or(&self.sites[0]);
                 let own = rows * slice / slices..rows * (slice + 1) / slices;
-                let whole = whole.lock().ok().and_then(|mut whole| whole.take());
-                let draws = whole.unwrap_or_else(|| self.draw_rows(site, rows, own.clone()));
+                let draws = whole.clone();
+                let draws = draws.unwrap_or_else(|| self.draw_rows(site, rows, own.clone()));
                 let embeddings = embeddings[own.start * width..own.end * width].to_vec();
-                let mean = self.mean(site, denoiser, &places[own.clone()], embeddings, draws, &points);
+                let mean =
+                    self.mean(site, denoiser, &places[own.clone()], embeddings, draws, &points);
                 if own.len() == rows { mean } else { mean * (own.len() as f64 / rows as f64) }
             });
         // Taken out, not cloned: weights that nobody shares are updated in place.
