@@ -42,6 +42,10 @@ wheel:
 python *ARGS:
     bindings/python/check {{ ARGS }}
 
+# types of the CUDA build: minutes, but no GPU. With the variable, a build script of a dependency downloads no compiler
+cuda:
+    DOCS_RS=1 cargo check --locked -p locdiff-train --features cuda
+
 # install the `locdiff` program
 install:
     cargo install --locked --path crates/locdiff-cli

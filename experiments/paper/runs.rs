@@ -184,6 +184,7 @@ pub fn trained(row: &Row, seed: u64, task: &Task) -> Result<Option<f64>> {
         start: Start::Resume,
         at_most: None,
         device: Device::flex(),
+        replicas: None,
     };
     let seconds = directory.join("seconds");
     let before = fs::read_to_string(&seconds).ok().and_then(|text| text.parse::<f64>().ok());

@@ -3,6 +3,7 @@
 //! ```text
 //! python-reference objective DIRECTORY                 models with random weights, inputs, outputs, loss and gradients
 //! python-reference density MODEL QUESTIONS ANSWERS     log-densities of embeddings at places
+//! python-reference ranks DIRECTORY                     as objective, on a batch from shards that ranks can share
 //! ```
 
 use std::collections::BTreeMap;
@@ -18,10 +19,12 @@ use locdiff::diffusion::{
     DenoiserConfig, Diffusion, DiffusionConfig, Loss, Objective, Quadrature, SampleOptions,
     ScheduleConfig, ScheduleKind, Standardization, encodings,
 };
+use locdiff::encoders::EncoderRecord;
 use locdiff::models::{DiffusionAbout, DiffusionModel, EncoderSource, ModelDirectory, OpenOptions};
 use locdiff::tensors::{NamedVisitor, visit_named};
 use locdiff_experiments::standard_normal;
 use locdiff_sphere::{Anchors, Basis, LatLon};
+use locdiff_train::{Batch, Dataset, Layout, Numbers, OnBadShard, ShardWriter, StreamOptions};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
@@ -38,7 +41,8 @@ fn main() -> Result<()> {
         ["density", model, questions, answers] => {
             density(Path::new(model), Path::new(questions), Path::new(answers))
         }
-        _ => bail!("python-reference objective DIRECTORY | density MODEL QUESTIONS ANSWERS"),
+        ["ranks", directory] => ranks(Path::new(directory)),
+        _ => bail!("python-reference objective|ranks DIRECTORY | density MODEL QUESTIONS ANSWERS"),
     }
 }
 
@@ -65,20 +69,57 @@ fn objective(directory: &Path) -> Result<()> {
             objective: Objective::Likelihood,
             quadrature: Quadrature::Transform(rings),
         };
-        let arrays = case(config, seed, batch, &directory.join(name))?;
+        let arrays = case(config, seed, batch, None, &directory.join(name))?;
         write(&directory.join(name).join("case.safetensors"), &arrays)?;
     }
     Ok(())
 }
 
-fn case(config: DiffusionConfig, seed: u64, batch: usize, directory: &Path) -> Result<Arrays> {
+/// Shards, and the gradient of the first batch that the loader makes of them: see `experiments/replicas/ranks.py`.
+fn ranks(directory: &Path) -> Result<()> {
+    const WIDTH: usize = 48;
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let encoder = EncoderRecord::of_identity("random numbers");
+    let layout = Layout { encoder, width: WIDTH, views: 1, numbers: Numbers::F32 };
+    let shards = directory.join("data");
+    let mut writer = ShardWriter::create(&shards, layout, Default::default())?;
+    for (row, place) in Anchors::uniform(1000, &mut rng).places().iter().enumerate() {
+        let embedding = [0; WIDTH].map(|_| standard_normal(&mut rng) as f32);
+        writer.write(&row.to_string(), *place, &embedding)?;
+    }
+    writer.finish()?;
+    let data = Dataset::open(shards.to_str().context("a path")?, OnBadShard::Fail)?;
+    let options = StreamOptions { batch: 128, ..StreamOptions::default() };
+    let rows = data.stream(options)?.next().context("a batch")??;
+    let config = DiffusionConfig {
+        denoiser: DenoiserConfig::new(15, WIDTH),
+        schedule: ScheduleConfig { kind: ScheduleKind::Shifted, steps: 200 },
+        objective: Objective::Likelihood,
+        quadrature: Quadrature::Transform(0),
+    };
+    let model = directory.join("model");
+    let arrays = case(config, 1, rows.places.len(), Some(rows), &model)?;
+    write(&model.join("case.safetensors"), &arrays)
+}
+
+fn case(
+    config: DiffusionConfig,
+    seed: u64,
+    batch: usize,
+    rows: Option<Batch>,
+    directory: &Path,
+) -> Result<Arrays> {
     let device = Device::flex().autodiff();
     device.seed(seed);
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let (size, width) = (config.denoiser.coefficients(), config.denoiser.condition_size);
     let (max_degree, rings) = (config.denoiser.max_degree, config.quadrature);
-    let embeddings: Vec<f32> =
-        (0..batch * width).map(|_| (2.0 * standard_normal(&mut rng) + 0.5) as f32).collect();
+    let embeddings: Vec<f32> = match &rows {
+        Some(rows) => rows.embeddings.clone(),
+        None => {
+            (0..batch * width).map(|_| (2.0 * standard_normal(&mut rng) + 0.5) as f32).collect()
+        }
+    };
     let standardization = Standardization::of(&embeddings, width);
     let diffusion = Diffusion::init(config, &device)?.standardized(Some(standardization));
     diffusion.save(
@@ -96,6 +137,9 @@ fn case(config: DiffusionConfig, seed: u64, batch: usize, directory: &Path) -> R
         .collect::<Result<_, _>>()?;
     places[0] = LatLon::new(90.0, 0.0)?;
     places[1] = LatLon::new(rounded(-89.9999), -180.0)?;
+    if let Some(rows) = rows {
+        places = rows.places;
+    }
     let levels = diffusion.trained_levels();
     let steps: Vec<usize> = (0..batch)
         .map(|k| if k % 2 == 0 { *levels.end() } else { rng.random_range(levels.clone()) })

@@ -10,6 +10,7 @@ mod evaluate;
 mod images;
 mod model;
 mod process;
+mod shards;
 mod sphere;
 mod stored;
 mod table;
@@ -29,6 +30,8 @@ mod _native {
     use crate::model::Model;
     #[pymodule_export]
     use crate::process::run;
+    #[pymodule_export]
+    use crate::shards::Shards;
     #[pymodule_export]
     use crate::sphere::{analysis, decode, distance_km, encode, grid, synthesis};
     #[pymodule_export]

@@ -10,7 +10,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use locdiff::tensors::device_by_name;
 use locdiff_train::{
-    Dataset, Event, OnBadShard, Outcome, Plan, RunOptions, Start, TrainingConfig, train,
+    Dataset, Event, OnBadShard, Outcome, Plan, Replicas, RunOptions, Start, TrainingConfig, train,
 };
 use serde_json::json;
 
@@ -35,6 +35,10 @@ pub(crate) struct Arguments {
     /// Where to compute: cpu, cuda:N, wgpu or metal, as far as this program was built for them
     #[arg(long, default_value = "cpu")]
     device: String,
+    /// Share each step's work among R replicas: pools of threads (cpu), or the devices cuda:0 to cuda:R−1. The
+    /// result is the same with any R; see docs/training.md
+    #[arg(long, value_name = "R", value_parser = clap::value_parser!(u16).range(1..))]
+    replicas: Option<u16>,
     /// Leave bad shards out instead of failing; they are named and counted
     #[arg(long)]
     skip_bad_shards: bool,
@@ -49,13 +53,16 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let config = TrainingConfig::read(&arguments.config)?;
     let device = device_by_name(&arguments.device)?;
+    let replicas = arguments.replicas.map(|count| replicas(count.into(), &arguments.device));
+    let replicas = replicas.transpose()?;
     let policy = if arguments.skip_bad_shards { OnBadShard::Skip } else { OnBadShard::Fail };
     let data = Dataset::open(&arguments.data, policy)?;
     for skipped in data.skipped() {
         writeln!(stderr(), "left out: {skipped}")?;
     }
     if arguments.plan {
-        let plan = Plan::measure(&config, data.layout().width, Some(data.rows()), &device)?;
+        let (width, rows) = (data.layout().width, Some(data.rows()));
+        let plan = Plan::measure(&config, width, rows, &device, replicas)?;
         return print_plan(&plan, arguments.json);
     }
     memory::keep_for_a_while();
@@ -69,7 +76,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     };
     // Lets the step end, and saves.
     let interrupted = interruption::flag()?;
-    let options = RunOptions { directory, start, at_most, device };
+    let options = RunOptions { directory, start, at_most, device, replicas };
     let mut bar = Bar::new(config.run.steps);
     let outcome =
         train(&config, &data, &options, &|| interrupted.load(Ordering::Relaxed), &mut |event| {
@@ -96,6 +103,20 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         writeln!(stdout(), "{}", json!({ "state": state, "step": step, "model": path }))?;
     }
     Ok(())
+}
+
+fn replicas(count: usize, device: &str) -> anyhow::Result<Replicas> {
+    match device {
+        "cpu" => {
+            let threads = (rayon::current_num_threads() / count).max(1);
+            Ok(Replicas::on_threads(count, threads)?)
+        }
+        "cuda" => {
+            let devices = (0..count).map(|number| device_by_name(&format!("cuda:{number}")));
+            Ok(Replicas::on_devices(devices.collect::<Result<_, _>>()?))
+        }
+        _ => bail!("--replicas needs --device cpu or --device cuda, not {device}"),
+    }
 }
 
 fn print_plan(plan: &Plan, as_json: bool) -> anyhow::Result<()> {

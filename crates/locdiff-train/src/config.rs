@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::AdamConfig;
+use crate::{AdamConfig, SLICES};
 use locdiff::diffusion::{
     DenoiserConfig, DiffusionConfig, Objective, Quadrature, Schedule, ScheduleConfig,
 };
@@ -178,6 +178,10 @@ pub struct RunConfig {
     /// Memory of the averaged weights, which are what a run gives out; 0 takes the last ones.
     #[serde(default = "ema_decay")]
     pub ema_decay: f64,
+    /// Pieces that a batch is cut into, so that replicas can share it: as many as there are replicas, or more. The
+    /// result depends on this number, but not on that of the replicas. Without it the batch is one piece.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slices: Option<usize>,
 }
 
 fn ema_decay() -> f64 {
@@ -274,9 +278,12 @@ impl TrainingConfig {
         let positive = |name, value: f64| {
             require(value > 0.0 && value.is_finite(), name, value, "it must be positive".into())
         };
-        let RunConfig { steps, batch, ema_decay, .. } = self.run;
+        let RunConfig { steps, batch, ema_decay, slices, .. } = self.run;
         require(steps > 0, "run.steps", steps, "there is nothing to do".into())?;
         require(batch > 0, "run.batch", batch, "a batch has rows".into())?;
+        let slices = slices.unwrap_or(1);
+        let problem = format!("a batch of {batch} rows has 1 to {batch} slices");
+        require((1..=batch).contains(&slices), "run.slices", slices, problem)?;
         share("run.ema_decay", ema_decay, true)?;
         share("network.dropout", self.network.dropout, true)?;
         positive("network.frequency", self.network.frequency)?;
@@ -348,6 +355,21 @@ impl TrainingConfig {
             value: format!("{:?}", self.inference),
             problem: error.to_string(),
         })
+    }
+
+    /// The configuration of a run that replicas share: with slices, at least as many as replicas.
+    pub fn shared_by(&self, replicas: usize) -> Result<TrainingConfig, InvalidConfig> {
+        let slices = self.run.slices.unwrap_or(SLICES);
+        require(
+            replicas <= slices,
+            "run.slices",
+            slices,
+            format!("{replicas} replicas need {replicas} slices or more"),
+        )?;
+        let run = RunConfig { slices: Some(slices), ..self.run };
+        let config = TrainingConfig { run, ..self.clone() };
+        config.check()?;
+        Ok(config)
     }
 
     /// How the model answers: in one pass if training was at the highest noise level often enough, else as the

@@ -13,6 +13,7 @@ mod embed;
 mod export;
 mod log;
 mod plan;
+mod replicas;
 mod run;
 mod run_data;
 mod training;
@@ -33,6 +34,7 @@ pub use embed::{
 pub use export::export;
 pub use log::{Log, Record};
 pub use plan::Plan;
+pub use replicas::{Replicas, SLICES};
 pub use run::{Event, Outcome, RunOptions, Start, train};
 pub use training::{StepReport, Training};
 pub use training_error::TrainingError;

@@ -22,6 +22,9 @@ pub struct Record {
     pub rate: f64,
     /// Rows per second since the last line.
     pub rows_per_s: f64,
+    /// How many replicas took the steps, in a run with replicas.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<usize>,
     /// Scores on held-out rows, if they were taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation: Option<Validation>,

@@ -4,14 +4,15 @@ use std::time::Instant;
 
 use burn::module::Module;
 use burn::tensor::Device;
-use locdiff::diffusion::InvalidSchedule;
 use locdiff_sphere::{LatLon, uniform_place};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
 use crate::config::TrainingConfig;
+use crate::replicas::Replicas;
 use crate::training::Training;
+use crate::training_error::TrainingError;
 
 /// Measured after one step that warms up.
 const MEASURED_STEPS: usize = 3;
@@ -49,8 +50,16 @@ impl Plan {
         condition_size: usize,
         rows_of_data: Option<u64>,
         device: &Device,
-    ) -> Result<Plan, InvalidSchedule> {
+        replicas: Option<Replicas>,
+    ) -> Result<Plan, TrainingError> {
+        let config = &match &replicas {
+            Some(replicas) => config.shared_by(replicas.count())?,
+            None => config.clone(),
+        };
         let mut training = Training::begin(config.clone(), condition_size, device)?;
+        if let Some(replicas) = replicas {
+            training = training.replicated(replicas)?;
+        }
         let mut rng = ChaCha8Rng::seed_from_u64(config.run.seed);
         let batch = config.run.batch;
         let places: Vec<LatLon> = (0..batch).map(|_| uniform_place(&mut rng)).collect();
@@ -67,6 +76,7 @@ impl Plan {
         let weights = megabytes(parameters as f64);
         let rows = config.run.steps * batch as u64;
         let checkpoint_mb = 4.0 * weights;
+        let gradients = config.run.slices.unwrap_or(1) as f64;
         Ok(Plan {
             parameters,
             steps: config.run.steps,
@@ -75,9 +85,9 @@ impl Plan {
             step_ms: 1e3 * fastest,
             rows_per_s: batch as f64 / fastest,
             hours: config.run.steps as f64 * fastest / 3600.0,
-            // Weights at the start and now, gradient, two means, average; and three copies while
-            // a checkpoint is written.
-            memory_mb: 9.0 * weights + megabytes(activations(config, condition_size)),
+            // Weights at the start and now, two means, average; three copies while a checkpoint is
+            // written; and the gradients of all slices.
+            memory_mb: (8.0 + gradients) * weights + megabytes(activations(config, condition_size)),
             checkpoint_mb,
             disk_mb: (config.checkpoint.keep + 1) as f64 * checkpoint_mb + weights,
         })

@@ -19,6 +19,7 @@ use crate::checkpoint::{Checkpoint, Checkpoints, InvalidCheckpoint};
 use crate::config::{RunConfig, TrainingConfig};
 use crate::data::{DataError, Dataset, Ids, Part, Position, Skipped, Split, StreamOptions};
 use crate::log::{Log, Record};
+use crate::replicas::Replicas;
 use crate::run_data::RunData;
 use crate::training::{StepReport, Training};
 use crate::training_error::TrainingError;
@@ -30,7 +31,7 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 const LOG_EVERY_STEPS: u64 = 50;
 
 /// What to do, beyond the configuration.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct RunOptions {
     /// Where everything is written.
     pub directory: PathBuf,
@@ -40,6 +41,9 @@ pub struct RunOptions {
     pub at_most: Option<Duration>,
     /// Where to compute.
     pub device: Device,
+    /// What shares the steps' work, if the batch is cut into slices for it. The result doesn't depend on how many
+    /// replicas there are, and a run can be resumed with another number of them.
+    pub replicas: Option<Replicas>,
 }
 
 /// How a run begins.
@@ -101,12 +105,15 @@ pub fn train(
     let began = Instant::now();
     let directory = &options.directory;
     let checkpoints = Checkpoints::new(directory, config.checkpoint.keep);
-    prepare(config, directory, options.start, &checkpoints)?;
+    let config = &prepare(config, options, &checkpoints)?;
     let split = Split { share: config.validation.share, seed: config.run.seed };
     let run_data =
         RunData::prepare(directory, config, data, split, !checkpoints.steps().is_empty())?;
     let mut training = Training::begin(config.clone(), data.layout().width, &options.device)?
         .standardized(run_data.standardization.clone());
+    if let Some(replicas) = &options.replicas {
+        training = training.replicated(replicas.clone())?;
+    }
     let mut position: Option<Position> = None;
     let mut damaged = Vec::new();
     if let Some((checkpoint, passed_over)) =
@@ -160,7 +167,11 @@ pub fn train(
             watch(Event::Validated(report.step, validation));
         }
         if since.due() || validate {
-            if let Err(error) = log.write(&since.record(&report, validation)) {
+            let record = Record {
+                replicas: options.replicas.as_ref().map(Replicas::count),
+                ..since.record(&report, validation)
+            };
+            if let Err(error) = log.write(&record) {
                 watch(Event::NotLogged(&error));
             }
             since = Since::new();
@@ -197,27 +208,38 @@ pub fn train(
     Ok(Outcome::Finished(model))
 }
 
-/// Makes the run's directory, or checks that it is that of this configuration.
+/// Makes the run's directory, or checks that it is that of this configuration. Gives the configuration with the run's
+/// number of slices.
 fn prepare(
     config: &TrainingConfig,
-    directory: &Path,
-    start: Start,
+    options: &RunOptions,
     checkpoints: &Checkpoints,
-) -> Result<(), TrainingError> {
+) -> Result<TrainingConfig, TrainingError> {
+    let directory = &options.directory;
     let path = directory.join("config.toml");
-    let text = toml::to_string(config).expect("a configuration is a table of plain values");
-    if path.exists() {
-        if start == Start::New {
+    let before = if path.exists() {
+        if options.start == Start::New {
             return Err(TrainingError::Exists(directory.into()));
         }
-        let before = TrainingConfig::read(&path)?;
+        Some(TrainingConfig::read(&path)?)
+    } else {
+        None
+    };
+    let mut config = config.clone();
+    // A run that was begun with replicas keeps its slices, also without replicas.
+    config.run.slices = config.run.slices.or(before.as_ref().and_then(|before| before.run.slices));
+    if let Some(replicas) = &options.replicas {
+        config = config.shared_by(replicas.count())?;
+    }
+    let text = toml::to_string(&config).expect("a configuration is a table of plain values");
+    if let Some(before) = before {
         // A run may be made longer; everything else would make it another one.
         if let Some(last) = checkpoints.steps().last().filter(|last| **last > config.run.steps) {
             return Err(TrainingError::Shorter { done: *last, steps: config.run.steps });
         }
         let run = RunConfig { steps: config.run.steps, ..before.run };
         let same = TrainingConfig { run, ..before };
-        if same != *config && !checkpoints.steps().is_empty() {
+        if same != config && !checkpoints.steps().is_empty() {
             let before = toml::to_string(&same).unwrap_or_default();
             return Err(TrainingError::OtherConfig {
                 difference: differences(&before, &text),
@@ -227,13 +249,14 @@ fn prepare(
     }
     // What is there already is not touched: a full disk must not cost it.
     if fs::read_to_string(&path).is_ok_and(|there| there == text) {
-        return Ok(());
+        return Ok(config);
     }
     let partial = directory.join("config.partial");
     fs::create_dir_all(directory)
         .and_then(|()| fs::write(&partial, text))
         .and_then(|()| fs::rename(&partial, &path))
-        .map_err(|source| file_error(path, source))
+        .map_err(|source| file_error(path, source))?;
+    Ok(config)
 }
 
 fn differences(before: &str, now: &str) -> String {
@@ -312,6 +335,7 @@ impl Since {
             gradient_norm: report.gradient_norm,
             rate: report.rate,
             rows_per_s: self.rows as f64 / self.began.elapsed().as_secs_f64(),
+            replicas: None,
             validation,
         }
     }

@@ -11,8 +11,8 @@ use burn::tensor::Device;
 use locdiff::encoders::EncoderRecord;
 use locdiff_sphere::{LatLon, UnitVector, uniform_place};
 use locdiff_train::{
-    Checkpoints, Dataset, Event, Layout, Numbers, OnBadShard, Outcome, Plan, RunOptions,
-    ShardWriter, Start, TrainingConfig, TrainingError, Validation, train,
+    Checkpoints, Dataset, Event, Layout, Numbers, OnBadShard, Outcome, Plan, Replicas, RunConfig,
+    RunOptions, ShardWriter, Start, TrainingConfig, TrainingError, Validation, train,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -71,7 +71,8 @@ fn config(steps: u64, dropout: f64) -> TrainingConfig {
 }
 
 fn options(directory: &Path, start: Start) -> RunOptions {
-    RunOptions { directory: directory.into(), start, at_most: None, device: Device::flex() }
+    let (directory, device) = (directory.into(), Device::flex());
+    RunOptions { directory, start, at_most: None, device, replicas: None }
 }
 
 fn run_all(config: &TrainingConfig, data: &Dataset, directory: &Path) -> Vec<Validation> {
@@ -141,6 +142,55 @@ fn a_run_that_was_stopped_goes_on_as_if_nothing_had_happened() {
     });
 }
 
+/// As many threads as one likes: a slice is computed by one replica, and what threads share is added in a fixed order.
+#[test]
+fn any_number_of_replicas_gives_the_same_weights() {
+    let scratch = tempfile::tempdir().unwrap();
+    let data = write_data(&scratch.path().join("data"), 500);
+    let config =
+        TrainingConfig { run: RunConfig { batch: 62, ..config(30, 0.2).run }, ..config(30, 0.2) };
+    // Until a step, or to the end.
+    let run = |directory: &Path, replicas: Option<(usize, usize)>, stop_at: u64| {
+        let replicas =
+            replicas.map(|(count, threads)| Replicas::on_threads(count, threads).unwrap());
+        let options = RunOptions { replicas, ..options(directory, Start::Resume) };
+        let seen = Cell::new(0);
+        let stop = || seen.get() >= stop_at;
+        train(&config, &data, &options, &stop, &mut |event| {
+            if let Event::Step(report) = event {
+                seen.set(report.step);
+            }
+        })
+    };
+    let weights = |directory: &Path| {
+        let read =
+            |file: &str| fs::read(directory.join("checkpoints/000000030").join(file)).unwrap();
+        ["model.safetensors", "averaged.safetensors", "optimizer.safetensors"].map(read)
+    };
+    let first = scratch.path().join("1");
+    run(&first, Some((1, 1)), 30).unwrap();
+    for (count, threads) in [(1, 2), (2, 1), (3, 1), (4, 2)] {
+        let directory = scratch.path().join(format!("{count} of {threads}"));
+        run(&directory, Some((count, threads)), 30).unwrap();
+        assert!(weights(&first) == weights(&directory), "{count} replicas of {threads} threads");
+    }
+    // Begun with two, resumed with one, with four, and without any.
+    let parts = scratch.path().join("parts");
+    for (replicas, stop_at) in
+        [(Some((2, 1)), 7), (Some((1, 2)), 13), (Some((4, 1)), 22), (None, 30)]
+    {
+        run(&parts, replicas, stop_at).unwrap();
+    }
+    assert!(weights(&first) == weights(&parts));
+    // A row's draws are other ones than those of a batch in one piece, and a run does not change from one to the other.
+    let whole = scratch.path().join("whole");
+    run(&whole, None, 10).unwrap();
+    let error = run(&whole, Some((2, 1)), 30).unwrap_err().to_string();
+    assert!(error.contains("slices = 4"), "{error}");
+    let error = run(&scratch.path().join("many"), Some((5, 1)), 30).unwrap_err().to_string();
+    assert!(error.contains("run.slices = 4"), "{error}");
+}
+
 #[test]
 fn a_damaged_checkpoint_is_passed_over_and_named() {
     let scratch = tempfile::tempdir().unwrap();
@@ -202,7 +252,7 @@ fn time_runs_out_with_a_checkpoint() {
 #[test]
 fn a_plan_counts_what_the_configuration_says() {
     let config = config(1000, 0.0);
-    let plan = Plan::measure(&config, 8, Some(640), &Device::flex()).unwrap();
+    let plan = Plan::measure(&config, 8, Some(640), &Device::flex(), None).unwrap();
     assert_eq!((plan.steps, plan.rows), (1000, 64_000));
     assert_eq!(plan.epochs, Some(100.0));
     assert!((plan.hours - 1000.0 * plan.step_ms / 3.6e6).abs() < 1e-12);
@@ -233,6 +283,7 @@ fn shipped_configurations_are_valid_and_mistakes_are_named() {
         ("time_size = 16", "time_size = 15", "network.time_size"),
         ("warmup_steps = 5", "warmup_steps = 11", "optimizer.warmup_steps"),
         ("keep = 2", "keep = 0", "checkpoint.keep"),
+        ("batch = 64", "batch = 64\nslices = 65", "run.slices"),
         ("steps = 200", "steps = 0", "schedule"),
     ] {
         assert!(text.contains(from), "{from} is not in\n{text}");

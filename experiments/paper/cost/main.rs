@@ -78,7 +78,7 @@ fn train_few_steps(number: usize) -> Result<()> {
         config.network.bottleneck = Some(128);
         config.network.head_rank = Some(256);
     }
-    let plan = Plan::measure(&config, condition, None, &Device::flex())?;
+    let plan = Plan::measure(&config, condition, None, &Device::flex(), None)?;
     let status = std::fs::read_to_string("/proc/self/status")?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let peak = peak.and_then(|line| line.split_whitespace().next()).context("no VmHWM")?;

@@ -31,7 +31,7 @@ def run(command, threads):
 figures = {"n": rounds}
 print("# A training step, beside PyTorch's\n")
 print("The paper's network, batch 512, reverse KL over 2,048 anchors, AdamW; f32. Medians over rounds in turn.\n")
-print("| d | threads | ours, ms | PyTorch, ms | ratio | products alone, of ours | forward / backward / optimiser, ms |")
+print("| d | threads | ours, ms | PyTorch, ms | ratio | products alone, of ours | gradient / optimiser, ms |")
 print("|---|---|---|---|---|---|---|")
 for max_degree in (23, 47):
     for threads in (1, 2):
@@ -46,7 +46,7 @@ for max_degree in (23, 47):
         # Each round's two programs ran one after the other: their ratio suffers least from the neighbours.
         ratio = statistics.median(a["ms"] / b["ms"] for a, b in zip(ours, theirs)) if theirs else None
         figures[f"ratio_d{d}_t{threads}"] = ratio and round(ratio, 3)
-        parts = " / ".join(f"{middle(ours, name):.0f}" for name in ("forward_ms", "backward_ms", "optimizer_ms"))
+        parts = " / ".join(f"{middle(ours, name):.0f}" for name in ("gradient_ms", "optimizer_ms"))
         torch_ms = f"{middle(theirs, 'ms'):.0f}" if theirs else "not installed"
         share = middle(ours, "products_ms") / mine
         print(f"| {d} | {threads} | {mine:.0f} | {torch_ms} | {ratio and round(ratio, 2)} | {share:.2f} | {parts} |", flush=True)

@@ -1,17 +1,17 @@
 //! The training step of `torch_step.py`, by us: the paper's network and loss, batch 512.
 //!
-//! `train-speed MAX_DEGREE SECONDS` prints one JSON object; the number of threads is rayon's
-//! (`RAYON_NUM_THREADS`). `run` puts both beside each other.
+//! `train-speed MAX_DEGREE SECONDS [REPLICAS [SLICES]]` prints one JSON object; the number of threads is rayon's
+//! (`RAYON_NUM_THREADS`). With replicas the batch is cut into slices, and each replica has one thread: see
+//! `experiments/replicas`. `run` puts both beside each other.
 
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use burn::optim::GradientsParams;
 use burn::tensor::{Device, Distribution, Tensor};
 use locdiff::diffusion::{DenoiserConfig, Loss, Objective, Quadrature};
 use locdiff_experiments::keep_freed_memory;
 use locdiff_sphere::{Anchors, coefficient_count};
-use locdiff_train::{Adam, AdamConfig};
+use locdiff_train::{Adam, AdamConfig, Replicas, SLICES};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
@@ -26,10 +26,20 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> Result<()> {
     keep_freed_memory(); // as `locdiff train` does
-    let usage = "train-speed MAX_DEGREE SECONDS";
+    let usage = "train-speed MAX_DEGREE SECONDS [REPLICAS [SLICES]]";
     let mut arguments = std::env::args().skip(1);
     let max_degree: usize = arguments.next().context(usage)?.parse()?;
     let seconds: f64 = arguments.next().context(usage)?.parse()?;
+    let replicas: Option<usize> = arguments.next().map(|text| text.parse()).transpose()?;
+    let slices = match (replicas, arguments.next()) {
+        (_, Some(text)) => text.parse()?,
+        (Some(_), None) => SLICES,
+        (None, None) => 1,
+    };
+    let replicas = match replicas {
+        Some(count) => Replicas::on_threads(count, 1)?,
+        None => Replicas::one(),
+    };
     let device = Device::flex().autodiff();
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let d = coefficient_count(max_degree);
@@ -43,7 +53,7 @@ fn main() -> Result<()> {
     let places = Anchors::uniform(BATCH, &mut rng).places().to_vec();
     let steps: Vec<usize> = (0..BATCH).map(|k| 1 + k % 200).collect();
     let mut laps = Vec::new();
-    let mut parts = [Vec::new(), Vec::new(), Vec::new()];
+    let mut parts = [Vec::new(), Vec::new()];
     let mut began = Instant::now();
     for number in 0.. {
         if number == 2 {
@@ -56,28 +66,28 @@ fn main() -> Result<()> {
             break;
         }
         let lap = Instant::now();
-        let output = denoiser.forward(x.clone(), condition.clone(), &steps);
-        let value = loss.mean(output, &places, &mut rng);
-        let forward = lap.elapsed().as_secs_f64();
-        let gradients = GradientsParams::from_grads(value.backward(), &denoiser);
-        let backward = lap.elapsed().as_secs_f64();
+        let points = loss.points(&mut rng);
+        let (_, gradients) = replicas.gradients(&denoiser, slices, |denoiser, _, slice| {
+            let rows = BATCH * slice / slices..BATCH * (slice + 1) / slices;
+            let of = |tensor: &Tensor<2>| tensor.clone().slice([rows.clone()]);
+            let output = denoiser.forward(of(&x), of(&condition), &steps[rows.clone()]);
+            let share = rows.len() as f64 / BATCH as f64;
+            loss.mean_at(output, &places[rows.clone()], &points) * share
+        });
+        let gradient = lap.elapsed().as_secs_f64();
         denoiser = optimizer.step(1e-4, denoiser, gradients).0;
         laps.push(lap.elapsed().as_secs_f64());
-        for (part, time) in parts.iter_mut().zip([
-            forward,
-            backward - forward,
-            lap.elapsed().as_secs_f64() - backward,
-        ]) {
+        for (part, time) in parts.iter_mut().zip([gradient, lap.elapsed().as_secs_f64() - gradient])
+        {
             part.push(time);
         }
     }
     let products = products(d).into_iter().map(time_of_product).sum::<f64>();
-    let [forward, backward, optimizer] = parts.map(|mut part| 1e3 * median(&mut part));
+    let [gradient, optimizer] = parts.map(|mut part| 1e3 * median(&mut part));
     let figures = json!({
         "ms": 1e3 * median(&mut laps),
         "steps": laps.len(),
-        "forward_ms": forward,
-        "backward_ms": backward,
+        "gradient_ms": gradient,
         "optimizer_ms": optimizer,
         "products_ms": 1e3 * products,
     });

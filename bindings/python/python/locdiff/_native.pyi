@@ -16,6 +16,7 @@ __all__ = [
     "Batches",
     "Density",
     "Model",
+    "Shards",
     "Table",
     "VERSION",
     "analysis",
@@ -125,3 +126,27 @@ class Table:
     def num_rows(self) -> int: ...
     @property
     def column_names(self) -> list[str]: ...
+
+@final
+class Shards:
+    def __new__(
+        cls,
+        path: str,
+        batch: int,
+        seed: int,
+        epochs: int | None,
+        validation_share: float,
+        rank: int,
+        world: int,
+        position: str | None,
+    ) -> Shards: ...
+    @property
+    def encoder(self) -> str: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def position(self) -> str: ...
+    def __iter__(self) -> Shards: ...
+    def __next__(self) -> tuple[NDArray[np.float32], _Numbers, _Numbers]: ...

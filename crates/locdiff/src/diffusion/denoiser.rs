@@ -159,6 +159,18 @@ fn small_linear(input: usize, output: usize, device: &Device) -> Linear {
     linear(input, output, 0.02, true, device)
 }
 
+/// Who draws which activations are dropped in training.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub enum Dropped {
+    /// The backend, for the whole batch at once; nothing is dropped on devices without gradients.
+    #[default]
+    ByBackend,
+    /// The caller: a factor for each activation, one tensor `[batch, width]` per module in their order. Without
+    /// any, nothing is dropped.
+    Factors(Vec<Tensor<2>>),
+}
+
 /// The network.
 #[derive(Module, Debug)]
 pub struct Denoiser {
@@ -190,7 +202,23 @@ impl Denoiser {
     /// From noisy coefficients x_t `[batch, d]`, a condition `[batch, condition]` and time
     /// steps (one per row) to d numbers per row. What they mean is the objective's affair.
     pub fn forward(&self, x: Tensor<2>, condition: Tensor<2>, steps: &[usize]) -> Tensor<2> {
-        self.observed(x, condition, steps, |_| ())
+        self.forward_dropping(x, condition, steps, Dropped::ByBackend)
+    }
+
+    /// [`Denoiser::forward`], where dropout is as the caller says.
+    pub fn forward_dropping(
+        &self,
+        x: Tensor<2>,
+        condition: Tensor<2>,
+        steps: &[usize],
+        dropped: Dropped,
+    ) -> Tensor<2> {
+        self.observed(x, condition, steps, dropped, |_| ())
+    }
+
+    /// The widths of the modules' outputs, in their order.
+    pub fn widths(&self) -> Vec<usize> {
+        self.down.iter().chain(&self.up).map(|module| module.out.weight.dims()[1]).collect()
     }
 
     /// The outputs of all modules, in their order: for looking into the network.
@@ -201,7 +229,8 @@ impl Denoiser {
         steps: &[usize],
     ) -> Vec<Tensor<2>> {
         let mut seen = Vec::new();
-        self.observed(x, condition, steps, |sines| seen.push(sines.clone()));
+        let dropped = Dropped::ByBackend;
+        self.observed(x, condition, steps, dropped, |sines| seen.push(sines.clone()));
         seen
     }
 
@@ -210,18 +239,31 @@ impl Denoiser {
         x: Tensor<2>,
         condition: Tensor<2>,
         steps: &[usize],
+        dropped: Dropped,
         mut observe: impl FnMut(&Tensor<2>),
     ) -> Tensor<2> {
         let time = silu(self.time_embedding(steps, &x.device())); // [batch, time]
+        let (by_backend, mut factors) = match dropped {
+            Dropped::ByBackend => (true, Vec::new().into_iter()),
+            Dropped::Factors(factors) => (false, factors.into_iter()),
+        };
+        let mut run = |module: &SirenModule, x: Tensor<2>| {
+            let sine = module.forward(x, condition.clone(), time.clone());
+            match factors.next() {
+                Some(factors) => sine * factors,
+                None if by_backend => module.dropout.forward(sine),
+                None => sine,
+            }
+        };
         let mut hidden = x;
         let mut skips = Vec::new();
         for module in &self.down {
-            hidden = module.forward(hidden, condition.clone(), time.clone());
+            hidden = run(module, hidden);
             observe(&hidden);
             skips.push(hidden.clone()); // [batch, d / 2^k]
         }
         for module in &self.up {
-            hidden = module.forward(hidden, condition.clone(), time.clone());
+            hidden = run(module, hidden);
             observe(&hidden);
             if let Some(skip) = skips.pop() {
                 hidden = Tensor::cat(vec![hidden, skip], 1); // [batch, 2·d / 2^k]
@@ -265,13 +307,13 @@ impl Denoiser {
 }
 
 impl SirenModule {
+    /// Without dropout.
     fn forward(&self, x: Tensor<2>, condition: Tensor<2>, time: Tensor<2>) -> Tensor<2> {
         let modulation = self.from_time.forward(time); // [batch, 2·width]
         let (x, condition) = (self.from_input.forward(x), self.from_condition.forward(condition));
         let hidden = modulate(x, modulation, condition); // [batch, width]
         let product = hidden.matmul(self.out.weight.val()); // [batch, d_out]
         let bias = self.out.bias.as_ref().expect("the sine's linear map has a bias").val();
-        let sine = sine(product, bias, self.frequency);
-        self.dropout.forward(sine)
+        sine(product, bias, self.frequency)
     }
 }

@@ -8,8 +8,8 @@ mod schedule;
 mod sphere_grid;
 mod standardization;
 
-pub use denoiser::{Denoiser, DenoiserConfig};
-pub use objective::{Loss, Objective, Quadrature, encoding_width_km};
+pub use denoiser::{Denoiser, DenoiserConfig, Dropped};
+pub use objective::{Loss, Objective, Points, Quadrature, encoding_width_km};
 pub use sampler::{
     Diffusion, DiffusionConfig, Meaning, Method, SampleOptions, Step, coefficients_of,
 };

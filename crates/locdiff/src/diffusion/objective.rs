@@ -52,6 +52,10 @@ impl Objective {
             Objective::L2 => "L2",
         }
     }
+
+    fn has_integral(self) -> bool {
+        matches!(self, Objective::ReverseKl | Objective::Likelihood)
+    }
 }
 
 /// How integrals over the sphere are taken in training.
@@ -111,6 +115,20 @@ pub struct Loss {
     device: Device,
 }
 
+/// The points of one batch's integrals: see [`Loss::points`].
+#[derive(Debug, Clone)]
+pub struct Points(Drawn);
+
+#[derive(Debug, Clone)]
+enum Drawn {
+    /// The objective has no integral.
+    None,
+    /// Y at random places `[count, d]`, without gradients.
+    Anchors(Tensor<2>),
+    /// One of the grids, turned eastwards by an angle.
+    Grid { choice: usize, angle: f64 },
+}
+
 /// Where integrals are taken, and with which grids.
 #[derive(Debug)]
 enum Integrals {
@@ -138,8 +156,7 @@ impl Loss {
         max_degree: usize,
         device: &Device,
     ) -> Loss {
-        let needs_grid = matches!(objective, Objective::ReverseKl | Objective::Likelihood);
-        let rings = if needs_grid { quadrature.rings(max_degree) } else { 0 };
+        let rings = if objective.has_integral() { quadrature.rings(max_degree) } else { 0 };
         let choices = if rings == 0 { 0..0 } else { rings..rings + RING_CHOICES };
         let integrals = if cpu {
             Integrals::Cpu(choices.map(|rings| CpuGrid::new(rings, max_degree)).collect())
@@ -157,18 +174,44 @@ impl Loss {
         if self.rings == 0 { 1.0 } else { self.quadrature.sharpest(self.basis.max_degree()) }
     }
 
-    /// The mean of the objective over a batch of outputs `[batch, d]` and true places.
+    /// Draws the points of a batch's integrals. Parts of the batch that are computed apart take the same ones.
+    pub fn points(&self, rng: &mut impl Rng) -> Points {
+        if !self.objective.has_integral() {
+            return Points(Drawn::None);
+        }
+        Points(match self.quadrature {
+            Quadrature::Anchors(count) => {
+                let anchors = Anchors::uniform(count, rng);
+                let device = self.device.clone().inner();
+                Drawn::Anchors(encodings(&self.basis, anchors.places(), &device))
+            }
+            Quadrature::Transform(_) => {
+                let choice = rng.random_range(0..RING_CHOICES);
+                Drawn::Grid { choice, angle: rng.random_range(0.0..TAU) }
+            }
+        })
+    }
+
+    /// The mean of the objective over a batch of outputs `[batch, d]` and true places, with points of its own.
     ///
     /// # Panics
     /// If there are not as many places as outputs.
     pub fn mean(&self, output: Tensor<2>, places: &[LatLon], rng: &mut impl Rng) -> Tensor<1> {
+        self.mean_at(output, places, &self.points(rng))
+    }
+
+    /// The mean of the objective over a batch of outputs `[batch, d]` and true places, at these points.
+    ///
+    /// # Panics
+    /// If there are not as many places as outputs, or the points are those of another objective.
+    pub fn mean_at(&self, output: Tensor<2>, places: &[LatLon], points: &Points) -> Tensor<1> {
         let [batch, size] = output.dims();
         assert_eq!(batch, places.len(), "{batch} outputs, but {} places", places.len());
         assert_eq!(size, self.basis.len(), "outputs of {size} numbers, not {}", self.basis.len());
         if let Integrals::Cpu(grids) = &self.integrals
-            && matches!(self.objective, Objective::Likelihood | Objective::ReverseKl)
+            && self.objective.has_integral()
         {
-            return self.mean_on_cpu(grids, output, places, rng);
+            return self.mean_on_cpu(grids, output, places, points);
         }
         let truth = encodings(&self.basis, places, &self.device); // [batch, d]
         match self.objective {
@@ -180,8 +223,8 @@ impl Loss {
                 let length = |v: Tensor<2>| (v.square().sum_dim(1) + 1e-12).sqrt();
                 (dot / (length(output) * length(truth))).neg().mean() + 1.0
             }
-            Objective::Likelihood => self.likelihood(output, truth, rng).mean(),
-            Objective::ReverseKl => self.reverse_kl(output, truth, rng).mean(),
+            Objective::Likelihood => self.likelihood(output, truth, points).mean(),
+            Objective::ReverseKl => self.reverse_kl(output, truth, points).mean(),
         }
     }
 
@@ -190,28 +233,25 @@ impl Loss {
         grids: &[CpuGrid],
         output: Tensor<2>,
         places: &[LatLon],
-        rng: &mut impl Rng,
+        points: &Points,
     ) -> Tensor<1> {
         let shape = output.dims();
         let likelihood = self.objective == Objective::Likelihood;
         let device = self.device.clone().inner();
-        let (value, gradient) = match self.quadrature {
-            Quadrature::Transform(_) => {
+        let (value, gradient) = match &points.0 {
+            Drawn::Grid { choice, angle } => {
                 let mut truth = vec![0.0_f32; places.len() * self.basis.len()];
                 self.basis.encode_into(places, &mut truth);
-                let grid = &grids[rng.random_range(0..grids.len())];
-                let angle = rng.random_range(0.0..TAU);
+                let grid = &grids[*choice];
                 let e = numbers_of(&output);
                 let (value, gradient) = if likelihood {
-                    grid.likelihood(&e, &truth, angle)
+                    grid.likelihood(&e, &truth, *angle)
                 } else {
-                    grid.reverse_kl(&e, &truth, angle)
+                    grid.reverse_kl(&e, &truth, *angle)
                 };
                 (value, tensor(gradient, shape, &device))
             }
-            Quadrature::Anchors(count) => {
-                let anchors = Anchors::uniform(count, rng);
-                let anchors = encodings(&self.basis, anchors.places(), &device);
+            Drawn::Anchors(anchors) => {
                 let truth = encodings(&self.basis, places, &device);
                 let e = if output.device().is_autodiff() {
                     output.clone().inner()
@@ -219,19 +259,20 @@ impl Loss {
                     output.clone()
                 };
                 if likelihood {
-                    likelihood_over_anchors(e, &truth, &anchors)
+                    likelihood_over_anchors(e, &truth, anchors)
                 } else {
-                    reverse_kl_over_anchors(e, &truth, &anchors)
+                    reverse_kl_over_anchors(e, &truth, anchors)
                 }
             }
+            Drawn::None => panic!("points of an objective without integrals"),
         };
         with_gradient(output, value, gradient)
     }
 
     /// A(e) − e·Y(place) `[batch, 1]`, in nats.
-    fn likelihood(&self, output: Tensor<2>, truth: Tensor<2>, rng: &mut impl Rng) -> Tensor<2> {
+    fn likelihood(&self, output: Tensor<2>, truth: Tensor<2>, points: &Points) -> Tensor<2> {
         let at_truth = (output.clone() * truth).sum_dim(1); // [batch, 1]
-        let (values, log_areas) = self.values(output, rng); // [batch, nodes]
+        let (values, log_areas) = self.values(output, points); // [batch, nodes]
         match self.quadrature {
             // Random points alone would miss a peak at the truth, and nothing would hold it
             // back: the truth is one of them.
@@ -250,10 +291,10 @@ impl Loss {
     }
 
     /// KL(q_e ‖ q_Y(place)) `[batch, 1]`, in nats.
-    fn reverse_kl(&self, output: Tensor<2>, truth: Tensor<2>, rng: &mut impl Rng) -> Tensor<2> {
+    fn reverse_kl(&self, output: Tensor<2>, truth: Tensor<2>, points: &Points) -> Tensor<2> {
         let [batch, _] = output.dims();
         // Both on the same points.
-        let (values, log_areas) = self.values(Tensor::cat(vec![output, truth], 0), rng);
+        let (values, log_areas) = self.values(Tensor::cat(vec![output, truth], 0), points);
         let logs = log_softmax(values + log_areas, 1); // [2·batch, nodes]
         let [_, nodes] = logs.dims();
         let mine = logs.clone().slice([0..batch, 0..nodes]);
@@ -261,24 +302,27 @@ impl Loss {
         (mine.clone().exp() * (mine - theirs)).sum_dim(1)
     }
 
-    /// F at this batch's points `[batch, points]`, and the logarithms of their areas.
-    fn values(&self, coefficients: Tensor<2>, rng: &mut impl Rng) -> (Tensor<2>, Tensor<2>) {
-        match self.quadrature {
-            Quadrature::Anchors(count) => {
-                let anchors = Anchors::uniform(count, rng);
-                let anchors = encodings(&self.basis, anchors.places(), &self.device);
+    /// F at the points `[batch, points]`, and the logarithms of their areas.
+    fn values(&self, coefficients: Tensor<2>, points: &Points) -> (Tensor<2>, Tensor<2>) {
+        match (&points.0, &self.integrals) {
+            (Drawn::Anchors(anchors), _) => {
+                // Drawn for all devices; without gradients even where the others have them.
+                let anchors = anchors.clone().to_device(&self.device.clone().inner());
+                let anchors =
+                    if self.device.is_autodiff() { Tensor::from_inner(anchors) } else { anchors };
+                let [count, _] = anchors.dims();
                 let log_area = (4.0 * PI / count as f64).ln();
                 let log_areas = Tensor::full([1, count], log_area, &self.device);
                 (coefficients.matmul(anchors.transpose()), log_areas)
             }
-            Quadrature::Transform(_) => {
-                let Integrals::Tensors(grids) = &self.integrals else {
-                    unreachable!("the CPU has integrals of its own")
-                };
-                let choice = rng.random_range(0..grids.len());
-                let grid = grids[choice].turned(rng.random_range(0.0..TAU));
+            (Drawn::Grid { choice, angle }, Integrals::Tensors(grids)) => {
+                let grid = grids[*choice].turned(*angle);
                 (grid.synthesize(coefficients), grid.log_areas())
             }
+            (Drawn::Grid { .. }, Integrals::Cpu(_)) => {
+                unreachable!("the CPU has integrals of its own")
+            }
+            (Drawn::None, _) => panic!("points of an objective without integrals"),
         }
     }
 }

@@ -18,7 +18,7 @@ use rand_distr::StandardNormal;
 use serde::{Deserialize, Serialize};
 
 use super::cpu_integrals::CpuGrid;
-use super::denoiser::{Denoiser, DenoiserConfig};
+use super::denoiser::{Denoiser, DenoiserConfig, Dropped};
 use super::objective::{Objective, Quadrature};
 use super::schedule::{InvalidSchedule, Schedule, ScheduleConfig};
 use super::sphere_grid::{SphereGrid, tensor};
@@ -207,7 +207,19 @@ impl Diffusion {
         condition: Tensor<2>,
         steps: &[usize],
     ) -> Tensor<2> {
-        let network = denoiser.forward(latent.clone(), condition, steps);
+        self.output_dropping(denoiser, latent, condition, steps, Dropped::ByBackend)
+    }
+
+    /// [`Diffusion::output`], where dropout is as the caller says.
+    pub fn output_dropping(
+        &self,
+        denoiser: &Denoiser,
+        latent: Tensor<2>,
+        condition: Tensor<2>,
+        steps: &[usize],
+        dropped: Dropped,
+    ) -> Tensor<2> {
+        let network = denoiser.forward_dropping(latent.clone(), condition, steps, dropped);
         if self.config.objective == Objective::Likelihood {
             let evidence = steps.iter().map(|t| self.schedule.evidence(*t) as f32).collect();
             network + latent * tensor(evidence, [steps.len(), 1], &self.device)

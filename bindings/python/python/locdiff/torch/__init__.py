@@ -27,7 +27,8 @@ The operations equal those of the Rust program, and model directories are the sa
 torch.Size([64, 36])
 
 ``LocDiff`` is a plain module whose ``forward`` returns the training loss, so ``DistributedDataParallel``, Lightning and
-Accelerate wrap it as they wrap any other module.
+Accelerate wrap it as they wrap any other module. ``Shards`` reads the embeddings that ``locdiff embed`` wrote;
+``examples/torchrun.py`` trains with both on several processes or hosts.
 """
 
 from .._errors import MissingPackageError
@@ -41,6 +42,7 @@ from ._average import MovingAverage
 from ._model import LocDiff
 from ._network import Denoiser
 from ._objective import likelihood_loss, log_density
+from ._shards import Shards
 from ._sphere import SphereGrid, encode
 
-__all__ = ["Denoiser", "LocDiff", "MovingAverage", "SphereGrid", "encode", "likelihood_loss", "log_density"]
+__all__ = ["Denoiser", "LocDiff", "MovingAverage", "Shards", "SphereGrid", "encode", "likelihood_loss", "log_density"]
