@@ -15,6 +15,7 @@ mod log;
 mod plan;
 mod run;
 mod run_data;
+mod store;
 mod training;
 mod training_error;
 mod validation;
@@ -28,12 +29,13 @@ pub use config::{
 };
 pub use data::*;
 pub use embed::{
-    EmbedError, EmbedEvent, EmbedOptions, EmbedSummary, InvalidShare, Share, SkippedImage, embed,
+    EmbedError, EmbedEvent, EmbedOptions, EmbedSummary, InvalidShare, Share, SkippedImage, embed, images,
 };
 pub use export::export;
 pub use log::{Log, Record};
 pub use plan::Plan;
 pub use run::{Event, Outcome, RunOptions, Start, train};
+pub use store::{Store, StoreError, Stored};
 pub use training::{StepReport, Training};
 pub use training_error::TrainingError;
 pub use validation::{HeldOut, Validation};
