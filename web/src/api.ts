@@ -119,6 +119,8 @@ export interface PageSettings {
   version: string;
   tiles: string | null;
   tiles_attribution: string | null;
+  /** Whether pictures of references can be had. */
+  references: boolean;
   key_required: boolean;
   max_image_bytes: number;
 }
@@ -212,6 +214,12 @@ export class Server {
       throw new ServerProblem(title, detail, status, adviceFor(status, null));
     }
     return result;
+  }
+
+  /** A reference as a small picture, as an object URL. */
+  async thumbnail(id: string): Promise<string> {
+    const response = await this.#fetch(`v1/thumbnail?${new URLSearchParams({ id })}`, {});
+    return URL.createObjectURL(await response.blob());
   }
 
   async #get(path: string): Promise<unknown> {

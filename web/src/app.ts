@@ -69,7 +69,11 @@ export class App {
       void this.#ask(this.#current!);
     },
     backToAnswer: () => this.#endDenoising(),
+    thumbnail: (id) => this.#thumbnail(id),
   };
+
+  /** Of references, by their ids: asked for once. */
+  readonly #thumbnails = new Map<string, Promise<string | null>>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -111,6 +115,14 @@ export class App {
   #offerModels(models: ModelEntry[]): void {
     this.#parts.models = models;
     for (const model of models) byId("model").append(h("option", { value: model.name }, model.name));
+  }
+
+  #thumbnail(id: string): Promise<string | null> {
+    const { server, settings } = this.#parts;
+    if (!settings.references) return Promise.resolve(null);
+    const known = this.#thumbnails.get(id) ?? server.thumbnail(id).catch(() => null);
+    this.#thumbnails.set(id, known);
+    return known;
   }
 
   /** Locates pictures, one after the other; the first is shown at once. */

@@ -20,6 +20,8 @@ export interface Actions {
   saveReport(): void;
   retry(): void;
   backToAnswer(): void;
+  /** A small picture of a reference, if it may be seen. */
+  thumbnail(id: string): Promise<string | null>;
 }
 
 /** More than these aren't listed at first. */
@@ -158,7 +160,7 @@ function candidates(visit: Visit, noun: string, actions: Actions): HTMLElement {
         h("span", { class: "name" }, place.name, h("small", {}, place.around || coordinates(place.latitude, place.longitude))),
         h("span", { class: "numbers" }, h("b", {}, percent(place.mass)), h("small", {}, `± ${km(place.radius_km)}`)),
       ),
-      references(place),
+      references(place, actions),
     );
   const shown = visit.places.filter((place, index) => index === 0 || place.mass >= 0.001);
   const list = h("ol", { class: "candidates" }, ...shown.slice(0, LISTED).map(row));
@@ -177,11 +179,19 @@ function candidates(visit: Visit, noun: string, actions: Actions): HTMLElement {
   return h("section", { class: "block", "aria-labelledby": "candidates-title" }, h("h3", { id: "candidates-title" }, `Candidates, by ${noun}`), list, more);
 }
 
-/** Photographs of the model's gallery that a candidate rests on, by name. */
-function references({ references }: Place): HTMLElement | null {
+/** Photographs of the model's gallery that a candidate rests on, by name, and as pictures once somebody looks. */
+function references({ references }: Place, actions: Actions): HTMLElement | null {
   if (references === undefined || references.length === 0) return null;
-  const entry = ({ id, similarity, distance_km }: Reference) => h("li", {}, h("span", { class: "id" }, id), ` · similarity ${similarity.toFixed(3)}, ${km(distance_km)} away`);
-  return h("details", { class: "references" }, h("summary", {}, references.length === 1 ? "1 similar reference nearby" : `${references.length} similar references nearby`), h("ul", {}, ...references.map(entry)));
+  const entry = ({ id, similarity, distance_km }: Reference) =>
+    h("li", { "data-id": id }, h("span", {}, h("span", { class: "id" }, id), ` · similarity ${similarity.toFixed(3)}, ${km(distance_km)} away`));
+  const list = h("ul", {}, ...references.map(entry));
+  const look = () => {
+    for (const row of list.querySelectorAll<HTMLElement>("li:not([data-seen])")) {
+      row.dataset["seen"] = "";
+      void actions.thumbnail(row.dataset["id"]!).then((src) => src !== null && row.prepend(h("img", { src, alt: "" })));
+    }
+  };
+  return h("details", { class: "references", ontoggle: look }, h("summary", {}, references.length === 1 ? "1 similar reference nearby" : `${references.length} similar references nearby`), list);
 }
 
 function legend(visit: Visit, theme: Theme): HTMLElement {

@@ -10,7 +10,7 @@ import { Engine } from "./engine";
 import { Globe } from "./globe";
 import { initialTheme } from "./theme";
 
-const DEFAULTS: PageSettings = { version: "", tiles: null, tiles_attribution: null, key_required: false, max_image_bytes: 64 * 1024 * 1024 };
+const DEFAULTS: PageSettings = { version: "", tiles: null, tiles_attribution: null, references: false, key_required: false, max_image_bytes: 64 * 1024 * 1024 };
 
 async function start(): Promise<void> {
   const server = new Server();

@@ -169,7 +169,7 @@ export async function startMock(upstream = null) {
       if (url.pathname === "/v1/models") {
         return json(200, { models: [{ ...MODEL, default: true, inference: INFERENCE, frames: true }, { ...MODEL, name: "scores", calibrated: false, default: false, inference: INFERENCE, frames: false }] });
       }
-      if (url.pathname === "/v1/page") return json(200, { version: "0.1.0-mock", tiles: null, tiles_attribution: null, key_required: false, max_image_bytes: 1 << 26 });
+      if (url.pathname === "/v1/page") return json(200, { version: "0.1.0-mock", tiles: null, tiles_attribution: null, references: false, key_required: false, max_image_bytes: 1 << 26 });
       if (url.pathname === "/v1/locate") {
         const { status, body } = await locate(await read(request), url.searchParams);
         return json(status, body);

@@ -9,17 +9,20 @@ use pyo3::types::PyBytes;
 use crate::density::Density;
 use crate::errors::{NoAnswerError, wrong_option};
 use crate::model::area;
+use crate::stored::{self, density_record};
 
 /// An answer.
 #[pyclass(frozen, module = "locdiff._native")]
 pub(crate) struct Answer {
     answered: Answered,
     top: usize,
+    /// The record of an answer that was stored: computed again from a stored density, last digits may differ.
+    stored: Option<String>,
 }
 
 impl Answer {
     pub(crate) fn new(answered: Answered, top: usize) -> Answer {
-        Answer { answered, top }
+        Answer { answered, top, stored: None }
     }
 
     /// An answer about something without an image, such as an embedding.
@@ -35,7 +38,29 @@ impl Answer {
 impl Answer {
     /// The record of `locdiff predict --json`.
     fn json(&self) -> PyResult<String> {
+        if let Some(stored) = &self.stored {
+            return Ok(stored.clone());
+        }
         serde_json::to_string(&self.answered.record).map_err(wrong_option)
+    }
+
+    /// The density's record before it was restricted, and candidates at most: with the record and the areas, what
+    /// `restored` takes.
+    fn parts(&self) -> PyResult<(String, usize)> {
+        Ok((density_record(self.answered.estimate.density())?, self.top))
+    }
+
+    /// An answer of another process again.
+    #[staticmethod]
+    fn restored(
+        py: Python<'_>,
+        json: String,
+        density: &str,
+        within: Vec<String>,
+        top: usize,
+    ) -> PyResult<Answer> {
+        let answered = py.detach(|| stored::answered(&json, density, &within, top))?;
+        Ok(Answer { answered, top, stored: Some(json) })
     }
 
     /// A GeoJSON feature collection, as `locdiff predict --geojson` prints it.

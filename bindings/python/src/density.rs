@@ -12,6 +12,7 @@ use crate::answer::check_level;
 use crate::errors::wrong_option;
 use crate::model::area;
 use crate::sphere::{Numbers, places};
+use crate::stored::density_record;
 
 /// A density.
 #[pyclass(frozen, module = "locdiff._native")]
@@ -104,6 +105,11 @@ impl Density {
     /// The record that docs/density-record.md describes.
     fn record(&self) -> PyResult<String> {
         serde_json::to_string(&DensityRecord::of(&self.density)).map_err(wrong_option)
+    }
+
+    /// The record before the density was restricted; fails if parts of it are restricted.
+    fn unrestricted_record(&self) -> PyResult<String> {
+        density_record(&self.density)
     }
 
     /// On an area only, renormalized there.

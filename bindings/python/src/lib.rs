@@ -12,6 +12,7 @@ mod images;
 mod model;
 mod process;
 mod sphere;
+mod stored;
 mod table;
 
 use pyo3::prelude::*;

@@ -85,6 +85,23 @@ def test_models_go_to_other_processes(model: locdiff.Model) -> None:
     assert copy.locate(EXAMPLES[0]).to_dict()["within"] == ["Madagascar"]
 
 
+def test_answers_come_back_from_other_processes(model: locdiff.Model, answer: locdiff.Answer) -> None:
+    box = {"type": "Polygon", "coordinates": [[[40, -30], [55, -30], [55, -10], [40, -10], [40, -30]]]}
+    for sent in (answer, answer.within(box), model.within("Madagascar", box).locate(EXAMPLES[0])):
+        copy = pickle.loads(pickle.dumps(sent))
+        assert copy.to_dict() == sent.to_dict() and copy.best == sent.best
+        best = (sent.best.latitude, sent.best.longitude)
+        assert abs(copy.density.log_density(*best) - sent.density.log_density(*best)) < 1e-4
+        assert abs(copy.region(0.9).area_km2 / sent.region(0.9).area_km2 - 1) < 1e-3
+        again = pickle.loads(pickle.dumps(sent.density))
+        assert abs(again.log_density(*best) - sent.density.log_density(*best)) < 1e-4
+        assert again.log_density(38.7, -9.1) == sent.density.log_density(38.7, -9.1) or sent is answer
+        assert copy.plot().startswith(b"\x89PNG") and copy.within("Madagascar").best.country == "Madagascar"
+    part = locdiff.Density.uniform().within("Madagascar")
+    with pytest.raises(locdiff.OptionError, match="pickled"):
+        pickle.dumps(locdiff.Density.mixture([(1, part), (1, locdiff.Density.uniform())]))
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
 def test_ctrl_c_ends_a_batch() -> None:
     code = """

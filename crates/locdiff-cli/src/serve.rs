@@ -84,6 +84,9 @@ pub(crate) struct Arguments {
     /// Whom the page thanks for them
     #[arg(long, env = "LOCDIFF_TILES_ATTRIBUTION", value_name = "TEXT")]
     tiles_attribution: Option<String>,
+    /// The folder of a gallery's photographs, whose thumbnails the page shows beside an answer: whoever may ask the server can see its pictures
+    #[arg(long, env = "LOCDIFF_REFERENCES", value_name = "FOLDER")]
+    references: Option<PathBuf>,
     /// A file of keys, one a line, of which requests must bring one
     #[arg(long, env = "LOCDIFF_API_KEY_FILE", value_name = "FILE")]
     api_key_file: Option<PathBuf>,
@@ -135,6 +138,7 @@ impl Arguments {
             shutdown_timeout_s: self.shutdown_timeout_s,
             tiles: self.tiles.clone(),
             tiles_attribution: self.tiles_attribution.clone(),
+            references: self.references.clone(),
             api_keys: self.keys()?,
         })
     }

@@ -20,6 +20,7 @@ mod queue;
 mod routes;
 mod settings;
 mod state;
+mod thumbnail;
 mod wire;
 mod workers;
 
@@ -194,6 +195,7 @@ fn router(app: App) -> Router {
         .route("/v1/density", post(density::density))
         .route("/v1/models", get(routes::models))
         .route("/v1/page", get(routes::page))
+        .route("/v1/thumbnail", get(thumbnail::thumbnail))
         .route("/health/live", get(routes::live))
         .route("/health/ready", get(routes::ready))
         .route("/metrics", get(routes::metrics))

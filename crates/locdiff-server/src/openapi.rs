@@ -7,7 +7,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
 use crate::problem::KINDS;
-use crate::{density, routes};
+use crate::{density, routes, thumbnail};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -18,7 +18,7 @@ use crate::{density, routes};
     ),
     paths(
         routes::locate, routes::embed, density::density, routes::models, routes::page, routes::live, routes::ready,
-        routes::metrics,
+        routes::metrics, thumbnail::thumbnail,
     ),
     modifiers(&Key),
     tags(

@@ -221,6 +221,8 @@ pub(crate) struct PageSettings {
     tiles: Option<String>,
     /// Whom to thank for them.
     tiles_attribution: Option<String>,
+    /// Whether pictures of references can be had by /v1/thumbnail.
+    references: bool,
     /// Whether requests must bring a key.
     key_required: bool,
     /// Larger images are refused.
@@ -238,6 +240,7 @@ pub(crate) async fn page(State(app): State<App>) -> Json<PageSettings> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         tiles: settings.tiles.clone(),
         tiles_attribution: settings.tiles_attribution.clone(),
+        references: settings.references.is_some(),
         key_required: !app.keys.is_empty(),
         max_image_bytes: settings.max_image_bytes,
     })

@@ -56,6 +56,8 @@ pub struct Settings {
     pub tiles: Option<String>,
     /// Whom to thank for the tiles.
     pub tiles_attribution: Option<String>,
+    /// The folder of references whose pictures the page may show. Without: none.
+    pub references: Option<PathBuf>,
     /// If any, requests must bring one of them. Never shown.
     #[serde(skip_serializing)]
     pub api_keys: Vec<String>,
@@ -87,6 +89,7 @@ impl Default for Settings {
             shutdown_timeout_s: 30,
             tiles: None,
             tiles_attribution: None,
+            references: None,
             api_keys: Vec::new(),
         }
     }
@@ -136,6 +139,12 @@ impl Settings {
                 self.max_memory_bytes, self.max_image_bytes
             );
             return Err(InvalidSetting { setting: "max_memory_bytes", reason });
+        }
+        if let Some(folder) = &self.references
+            && !folder.is_dir()
+        {
+            let reason = format!("{} is no folder", folder.display());
+            return Err(InvalidSetting { setting: "references", reason });
         }
         if let Some(tiles) = &self.tiles
             && self.tiles_origin().is_none()

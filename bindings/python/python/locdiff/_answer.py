@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -54,8 +55,10 @@ class Answer:
     True
     """
 
-    def __init__(self, native: _native.Answer) -> None:
+    def __init__(self, native: _native.Answer, areas: tuple[str, ...] = ()) -> None:
         self._native = native
+        #: What the answer was restricted to, for other processes.
+        self._areas = areas
 
     @cached_property
     def _record(self) -> dict[str, Any]:
@@ -91,7 +94,7 @@ class Answer:
     @cached_property
     def density(self) -> Density:
         """The whole probability map."""
-        return Density(self._native.density())
+        return Density(self._native.density(), self._areas)
 
     def region(self, level: float = 0.9) -> Region:
         """The smallest region that holds so much probability."""
@@ -100,7 +103,8 @@ class Answer:
     def within(self, area: Area) -> Answer:
         """The same answer if the image was taken in an area: a country, GeoJSON, or an object with
         ``__geo_interface__``. All numbers are then under that condition."""
-        return Answer(self._native.within(area_text(area)))
+        text = area_text(area)
+        return Answer(self._native.within(text), (*self._areas, text))
 
     def to_dict(self) -> dict[str, Any]:
         """The record that ``locdiff predict --json`` prints; docs/answer.schema.json describes it."""
@@ -166,7 +170,15 @@ class Answer:
             f"<tbody>{rows}</tbody></table><p>A prediction by {name}, not a fact.</p>"
         )
 
+    def __reduce__(self) -> tuple[Callable[..., Answer], tuple[Any, ...]]:
+        # The record is kept as it is, the density to 1e-4 nats.
+        return (_restored, (self._native.json(), *self._native.parts(), self._areas))
+
     def __repr__(self) -> str:
         best = self.best
         name = ", ".join(filter(None, (best.town, best.country))) or "at sea"
         return f"<Answer: {best.latitude:.4f},{best.longitude:.4f} {name} ({100 * best.mass:.0f} %)>"
+
+
+def _restored(record: str, density: str, top: int, areas: tuple[str, ...]) -> Answer:
+    return Answer(_native.Answer.restored(record, density, list(areas), top), areas)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
@@ -89,8 +89,10 @@ class Density:
     48.9
     """
 
-    def __init__(self, native: _native.Density) -> None:
+    def __init__(self, native: _native.Density, areas: tuple[str, ...] = ()) -> None:
         self._native = native
+        #: What the density was restricted to, for other processes.
+        self._areas = areas
 
     @classmethod
     def exponential(cls, coefficients: ArrayLike) -> Density:
@@ -146,7 +148,8 @@ class Density:
 
     def within(self, area: Area) -> Density:
         """This density on an area only, normalized there."""
-        return Density(self._native.within(area_text(area)))
+        text = area_text(area)
+        return Density(self._native.within(text), (*self._areas, text))
 
     def log_density(self, latitude: ArrayLike, longitude: ArrayLike) -> NDArray[np.float64]:
         """Natural logarithms of the density per steradian, of the arrays' common shape.
@@ -259,8 +262,18 @@ class Density:
         density = xp.exp(self.log_density(latitude[:, None], wrapped[None, :]))
         return {"latitude": latitude, "longitude": longitude, "density": density}
 
+    def __reduce__(self) -> tuple[Callable[..., Density], tuple[Any, ...]]:
+        return (_restored, (self._native.unrestricted_record(), self._areas))
+
     def __repr__(self) -> str:
         return f"<Density: {self._native.describe()}>"
+
+
+def _restored(record: str, areas: tuple[str, ...]) -> Density:
+    density = Density(_native.Density.from_record(record))
+    for area in areas:
+        density = density.within(area)
+    return density
 
 
 class _Places:

@@ -142,7 +142,8 @@ class Model:
             for answer in answers:
                 if isinstance(answer, Exception):
                     raise answer
-        wrapped = [answer if isinstance(answer, Exception) else Answer(answer) for answer in answers]
+        areas = self._recipe[3] or ()
+        wrapped = [answer if isinstance(answer, Exception) else Answer(answer, areas) for answer in answers]
         return wrapped[0] if one else wrapped
 
     def locate_table(self, table: ArrowStream, *, column: str = "image", prefix: str = "", top: int = 5) -> Table:
@@ -183,7 +184,8 @@ class Model:
         array = array[:, None, :] if array.ndim == 2 else array
         if array.ndim != 3:
             raise OptionError(f"embeddings of shape {list(array.shape)}: [images, width] or [images, views, width]")
-        return [Answer(answer) for answer in self._native.locate_embeddings(array, top)]
+        areas = self._recipe[3] or ()
+        return [Answer(answer, areas) for answer in self._native.locate_embeddings(array, top)]
 
     def __reduce__(self) -> tuple[Callable[..., Model], tuple[Any, ...]]:
         return (_reopened, self._recipe)

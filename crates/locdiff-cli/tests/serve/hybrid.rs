@@ -86,10 +86,19 @@ fn a_model_and_a_gallery_answer_together_and_name_references() {
 
     // Server, GeoJSON and evaluation open it as any model.
     let path = workshop.at("both");
-    let server = Running::start_in(&workshop.at("home"), &["--model", path.to_str().unwrap()]);
+    let (path, pictures) = (path.to_str().unwrap(), workshop.at("pictures"));
+    let references = ["--references", pictures.to_str().unwrap()];
+    let server =
+        Running::start_in(&workshop.at("home"), &["--model", path, references[0], references[1]]);
     let picture = std::fs::read(workshop.at("pictures/05.png")).unwrap();
     let served = server.post("/v1/locate", &picture).json();
     fits("LocateAnswer", &served);
+    // Its references can be looked at.
+    assert_eq!(server.get("/v1/page").json()["references"], true);
+    let id = served["results"][0]["candidates"][0]["references"][0]["id"].as_str().unwrap();
+    let shown = server.get(&format!("/v1/thumbnail?id={id}"));
+    assert_eq!(image::guess_format(&shown.body).unwrap(), image::ImageFormat::Jpeg);
+    assert_eq!(server.get("/v1/thumbnail?id=../tiny.toml").status, 404);
     let printed = workshop.json("predict pictures/05.png --model both --json");
     assert_eq!(served["results"][0]["candidates"], printed["candidates"]);
     let collection = workshop.json("predict pictures/05.png --model both --geojson");

@@ -1,0 +1,116 @@
+//! `GET /v1/thumbnail`: a reference of a gallery as a small picture, if the server may read its file.
+
+use std::fs;
+use std::path::Path;
+
+use axum::extract::{RawQuery, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use locdiff::Photo;
+use locdiff::photo::ReadOptions;
+use tokio::sync::Semaphore;
+
+use crate::engine::read_options;
+use crate::options::Options;
+use crate::problem::{BAD_OPTION, NOT_FOUND, Problem};
+use crate::state::App;
+
+/// Pixels along each side: twice what the page shows, for dense screens.
+const SIDE: u16 = 192;
+const QUALITY: u8 = 80;
+/// Decoding takes memory and a core: few at a time.
+static AT_A_TIME: Semaphore = Semaphore::const_new(2);
+
+/// A reference of a gallery as a small picture.
+///
+/// `id` is that of an answer's reference. Only pictures in the folder that `locdiff serve --references` names are shown.
+#[utoipa::path(
+    get, path = "/v1/thumbnail", tag = "images", operation_id = "thumbnail",
+    params(("id" = String, Query, description = "Of a reference, as answers name it")),
+    responses(
+        (status = 200, description = "The middle of the picture", body = Vec<u8>, content_type = "image/jpeg"),
+        (status = "4XX", description = "There is no such picture, or it may not be read", body = Problem, content_type = "application/problem+json"),
+    ),
+    security((), ("key" = [])),
+)]
+pub(crate) async fn thumbnail(
+    State(app): State<App>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let options = Options::parse(query.as_deref(), &["id"])?;
+    let id =
+        options.one("id")?.ok_or_else(|| Problem::new(BAD_OPTION, "name a reference by `id`"))?;
+    let id = id.to_owned();
+    let Some(folder) = app.settings.references.clone() else {
+        let detail =
+            "this server shows no references: `locdiff serve --references FOLDER` allows it";
+        return Err(Problem::new(NOT_FOUND, detail));
+    };
+    let _turn = AT_A_TIME.acquire().await.map_err(|_| Problem::broken())?;
+    let options = read_options(&app.settings);
+    let made = tokio::task::spawn_blocking(move || small(&folder, &id, &options));
+    match made.await.map_err(|_| Problem::broken())? {
+        Some(jpeg) => {
+            let headers = [
+                (header::CONTENT_TYPE, "image/jpeg"),
+                (header::CACHE_CONTROL, "private, max-age=3600"),
+            ];
+            Ok((headers, jpeg).into_response())
+        }
+        // The same for all reasons: whoever asks learns nothing of other files.
+        None => {
+            Err(Problem::new(NOT_FOUND, "no picture of this name is in the folder of references"))
+        }
+    }
+}
+
+/// The middle of a picture in a folder, as JPEG.
+fn small(folder: &Path, id: &str, options: &ReadOptions) -> Option<Vec<u8>> {
+    let folder = folder.canonicalize().ok()?;
+    // Links and `..` are followed first: what counts is where the file is.
+    let path = folder.join(id).canonicalize().ok()?;
+    if !path.starts_with(&folder) || fs::metadata(&path).ok()?.len() > options.max_bytes {
+        return None;
+    }
+    let options = ReadOptions { fast_decode: Some(u32::from(SIDE)), ..options.clone() };
+    let square = Photo::open_with(path, &options).ok()?.square(u32::from(SIDE));
+    let mut jpeg = Vec::new();
+    let encoder = jpeg_encoder::Encoder::new(&mut jpeg, QUALITY);
+    encoder.encode(&square, SIDE, SIDE, jpeg_encoder::ColorType::Rgb).ok()?;
+    Some(jpeg)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_of_the_folder_are_shown_and_nothing_else() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let folder = scratch.path().join("trips");
+        fs::create_dir(&folder).expect("a folder");
+        let picture = image::RgbImage::from_pixel(60, 40, image::Rgb([200, 30, 40]));
+        picture.save(folder.join("a b.png")).expect("a picture");
+        picture.save(scratch.path().join("private.png")).expect("a picture");
+        fs::write(folder.join("notes.txt"), "nothing to see").expect("a text");
+        let small = |id: &str| small(&folder, id, &ReadOptions::default());
+        let absolute = folder.join("a b.png").display().to_string();
+        for id in ["a b.png", "./a b.png", &absolute] {
+            let shown = image::load_from_memory(&small(id).expect("a thumbnail")).expect("JPEG");
+            assert_eq!((shown.width(), shown.height()), (192, 192));
+            let [red, green, blue] = shown.to_rgb8().get_pixel(96, 96).0;
+            assert!(red > 180 && green < 60 && blue < 70, "{red} {green} {blue}");
+        }
+        let outside = scratch.path().join("private.png").display().to_string();
+        for id in
+            ["../private.png", "notes.txt", "none.png", "", "https://example.org/a.png", &outside]
+        {
+            assert!(small(id).is_none(), "{id}");
+        }
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(&outside, folder.join("link.png")).expect("a link");
+            assert!(small("link.png").is_none());
+        }
+    }
+}
