@@ -43,7 +43,12 @@ fn json(value: &impl Serialize) -> PyResult<String> {
 impl BatchJob {
     /// Plans a job; the job, and whether it was there already.
     #[staticmethod]
-    fn plan(py: Python<'_>, input: &str, out: &str, options_json: &str) -> PyResult<(String, bool)> {
+    fn plan(
+        py: Python<'_>,
+        input: &str,
+        out: &str,
+        options_json: &str,
+    ) -> PyResult<(String, bool)> {
         expect_threads()?;
         let options: PlanOptions = serde_json::from_str(options_json).map_err(|error| {
             let text = error.to_string();

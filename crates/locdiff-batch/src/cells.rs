@@ -24,7 +24,9 @@ pub struct Cells(Resolution);
 
 /// Why a text is not a kind of cells.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a kind of cells: write h3:R with a resolution from 0 to 15, for example h3:7")]
+#[error(
+    "`{0}` is not a kind of cells: write h3:R with a resolution from 0 to 15, for example h3:7"
+)]
 pub struct InvalidCells(String);
 
 impl Cells {

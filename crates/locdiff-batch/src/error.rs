@@ -54,7 +54,9 @@ pub enum BatchError {
         source: InvalidEncoder,
     },
     /// The encoder isn't on this machine.
-    #[error("encoder `{0}` is not on this machine: give its directory, or get it with `locdiff model fetch`")]
+    #[error(
+        "encoder `{0}` is not on this machine: give its directory, or get it with `locdiff model fetch`"
+    )]
     NoEncoder(String),
     /// This machine would give other answers than those that were planned.
     #[error("{name} is version {here} here, the job was planned with version {planned}")]

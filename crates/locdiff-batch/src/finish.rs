@@ -201,8 +201,7 @@ fn visit(
         let facts = facts.collect();
         let fields = builder.schema().fields().iter().enumerate();
         let roots = fields.filter(|(_, field)| [ID, ERROR].contains(&field.name().as_str()));
-        let mask =
-            ProjectionMask::roots(builder.parquet_schema(), roots.map(|(index, _)| index));
+        let mask = ProjectionMask::roots(builder.parquet_schema(), roots.map(|(index, _)| index));
         let reader = builder.with_projection(mask).build().map_err(|error| error.to_string())?;
         for batch in reader {
             let batch = batch.map_err(|error| error.to_string())?;

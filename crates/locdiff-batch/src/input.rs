@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use locdiff_train::Store;
-use locdiff_train::images::{Listed, Stated, list, tars_in, visit_csv, visit_parquet, with_slashes};
+use locdiff_train::images::{
+    Listed, Stated, list, tars_in, visit_csv, visit_parquet, with_slashes,
+};
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
 use crate::blob::{Blob, file_name};
@@ -117,8 +119,9 @@ impl Folder {
         let stored = Store::at(location)?.list("")?;
         let hidden = |name: &str| name.split('/').any(|part| part.starts_with('.'));
         let names = stored.into_iter().map(|stored| stored.name);
-        let names: Vec<String> =
-            names.filter(|name| !hidden(name) && !name.is_empty() && !name.ends_with('/')).collect();
+        let names: Vec<String> = names
+            .filter(|name| !hidden(name) && !name.is_empty() && !name.ends_with('/'))
+            .collect();
         let ends = |name: &&String, ending: &str| name.ends_with(ending);
         let tars: Vec<String> = names
             .iter()
@@ -136,7 +139,12 @@ impl Folder {
             bad: None,
         };
         let files: Vec<Listed> = names.into_iter().map(file).collect();
-        Ok(Folder { location: location.to_owned(), parquets: parquets(location, &files), tars, files })
+        Ok(Folder {
+            location: location.to_owned(),
+            parquets: parquets(location, &files),
+            tars,
+            files,
+        })
     }
 
     fn input(
@@ -175,9 +183,8 @@ fn parquets(location: &str, files: &[Listed]) -> Vec<String> {
 fn image_column(location: &str, wanted: Option<&str>) -> Result<Option<String>, BatchError> {
     let metadata = footer(location)?.1;
     let fields = metadata.schema().fields();
-    let has = |name: &str| {
-        fields.iter().any(|field| field.name() == name && is_bytes(field.data_type()))
-    };
+    let has =
+        |name: &str| fields.iter().any(|field| field.name() == name && is_bytes(field.data_type()));
     match wanted {
         Some(name) if has(name) => Ok(Some(name.to_owned())),
         Some(name) => {
@@ -223,7 +230,10 @@ pub(crate) fn parquet_units(
     for location in files {
         let (blob, footer) = footer(location)?;
         if image_column(location, Some(column))?.is_none() {
-            return Err(BatchError::wrong(location.clone(), format!("it has no column `{column}`")));
+            return Err(BatchError::wrong(
+                location.clone(),
+                format!("it has no column `{column}`"),
+            ));
         }
         let (mut first, begin) = (0, units.len());
         for group in footer.metadata().row_groups() {

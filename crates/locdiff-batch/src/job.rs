@@ -181,11 +181,9 @@ impl Batch {
         let units = units::from_parquet(bytes).map_err(wrong)?;
         match units.len() as u64 == self.job.units {
             true => Ok(units),
-            false => Err(wrong(format!(
-                "it has {} units, {JOB} says {}",
-                units.len(),
-                self.job.units
-            ))),
+            false => {
+                Err(wrong(format!("it has {} units, {JOB} says {}", units.len(), self.job.units)))
+            }
         }
     }
 }

@@ -141,7 +141,8 @@ impl Output {
         digest: &str,
         unit: u64,
     ) -> Result<Output, ParquetError> {
-        let mut all = vec![Field::new(ID, DataType::Utf8, false), Field::new("path", DataType::Utf8, false)];
+        let mut all =
+            vec![Field::new(ID, DataType::Utf8, false), Field::new("path", DataType::Utf8, false)];
         all.extend(fields(task));
         if cells.is_some() {
             all.push(Field::new("cell", DataType::Utf8, true));
@@ -198,7 +199,8 @@ impl Output {
             }
             Columns::Check(columns) => {
                 let CheckColumns { width, height, bytes, sha256, place, error } = &mut **columns;
-                if let Ok(Made::Checked { width: w, height: h, bytes: b, sha256: s, place }) = made {
+                if let Ok(Made::Checked { width: w, height: h, bytes: b, sha256: s, place }) = made
+                {
                     width.append_value(*w as i32);
                     height.append_value(*h as i32);
                     bytes.append_value(*b as i64);

@@ -115,7 +115,8 @@ impl Runner {
         let none = BatchError::NoUnit { unit: number, units };
         let unit = self.units.get(number as usize).ok_or(none)?;
         let name = output_name(number);
-        let already = || UnitReport { unit: number, already: true, rows: 0, errors: 0, seconds: 0.0 };
+        let already =
+            || UnitReport { unit: number, already: true, rows: 0, errors: 0, seconds: 0.0 };
         if self.batch.store.size(&name)?.is_some() {
             return Ok(already());
         }
@@ -141,8 +142,7 @@ impl Runner {
     fn make(&self, number: u64, unit: &Unit, worker: &Worker) -> Result<Output, BatchError> {
         let Batch { job, .. } = &self.batch;
         let failed = |error| BatchError::wrong(output_name(number), error);
-        let mut output =
-            Output::new(&job.task, job.cells, &job.digest, number).map_err(failed)?;
+        let mut output = Output::new(&job.task, job.cells, &job.digest, number).map_err(failed)?;
         let max_bytes = ReadOptions::default().max_bytes;
         let walked = Mutex::new(Ok(()));
         let together = worker.together();

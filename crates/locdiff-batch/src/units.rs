@@ -70,7 +70,8 @@ pub(crate) fn to_parquet(units: &[Unit]) -> Vec<u8> {
 
 /// The table of a Parquet file; or why it is none.
 pub(crate) fn from_parquet(bytes: Bytes) -> Result<Vec<Unit>, String> {
-    let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).and_then(|builder| builder.build());
+    let reader =
+        ParquetRecordBatchReaderBuilder::try_new(bytes).and_then(|builder| builder.build());
     let mut units = Vec::new();
     for batch in reader.map_err(|error| error.to_string())? {
         let batch = batch.map_err(|error| error.to_string())?;

@@ -141,8 +141,7 @@ fn locate(
 ) -> Vec<Result<Made, String>> {
     let read = |image: &Fetched| {
         let bytes = image.bytes.as_ref().map_err(|reason| Reason(reason.clone()))?;
-        ReadPicture::decode(Some(image.path.clone()), bytes)
-            .map_err(|error| Reason(error.reason()))
+        ReadPicture::decode(Some(image.path.clone()), bytes).map_err(|error| Reason(error.reason()))
     };
     let ask = |images: &[Fetched]| {
         catch_unwind(AssertUnwindSafe(|| {

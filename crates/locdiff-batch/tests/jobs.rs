@@ -95,14 +95,17 @@ impl Scene {
         let image: ArrayRef = match structs {
             false => Arc::new(bytes),
             true => Arc::new(StructArray::from(vec![
-                (Arc::new(Field::new("bytes", DataType::Binary, true)), Arc::new(bytes) as ArrayRef),
+                (
+                    Arc::new(Field::new("bytes", DataType::Binary, true)),
+                    Arc::new(bytes) as ArrayRef,
+                ),
                 (Arc::new(Field::new("path", DataType::Utf8, true)), Arc::new(paths)),
             ])),
         };
-        let batch = RecordBatch::try_from_iter([("id", Arc::new(ids) as ArrayRef), ("image", image)]);
+        let batch =
+            RecordBatch::try_from_iter([("id", Arc::new(ids) as ArrayRef), ("image", image)]);
         let batch = batch.unwrap();
-        let properties =
-            WriterProperties::builder().set_max_row_group_row_count(Some(4)).build();
+        let properties = WriterProperties::builder().set_max_row_group_row_count(Some(4)).build();
         let file = File::create(self.path(name)).unwrap();
         let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
         writer.write(&batch).unwrap();
@@ -363,7 +366,8 @@ fn embeddings_are_lists_of_floats() {
     run_open(&job, 2);
     planned.batch.finish(false).unwrap();
     let output = &outputs(&job)[0];
-    let DataType::List(element) = output.schema().field_with_name("embedding").unwrap().data_type().clone()
+    let DataType::List(element) =
+        output.schema().field_with_name("embedding").unwrap().data_type().clone()
     else {
         panic!("not a list")
     };

@@ -29,8 +29,10 @@ fn folder(at: &Path, count: u8) {
 fn plan_run_status_finish() {
     let directory = tempfile::tempdir().unwrap();
     folder(&directory.path().join("lake"), 10);
-    let batch = |arguments: &[&str]| locdiff().current_dir(directory.path()).arg("batch").args(arguments);
-    let plan = ["plan", "lake", "--out", "job", "--task", "check", "--rows-per-unit", "3", "--json"];
+    let batch =
+        |arguments: &[&str]| locdiff().current_dir(directory.path()).arg("batch").args(arguments);
+    let plan =
+        ["plan", "lake", "--out", "job", "--task", "check", "--rows-per-unit", "3", "--json"];
     let planned = batch(&plan).assert().success();
     let job: Value = serde_json::from_slice(&planned.get_output().stdout).unwrap();
     assert_eq!((&job["units"], &job["rows"]), (&4.into(), &11.into()));
@@ -51,14 +53,8 @@ fn plan_run_status_finish() {
         .stderr_eq("locdiff: there is no unit 4: the job has 4, numbered from 0\n");
     // A range may end after the last unit.
     batch(&["run-unit", "job", "3-99"]).assert().success();
-    batch(&["status", "job"])
-        .assert()
-        .success()
-        .stdout_eq("2 of 4 units are done, 2 are open\n");
-    batch(&["run", "job"])
-        .assert()
-        .success()
-        .stderr_eq("2 units: 6 rows, 0 with an error\n");
+    batch(&["status", "job"]).assert().success().stdout_eq("2 of 4 units are done, 2 are open\n");
+    batch(&["run", "job"]).assert().success().stderr_eq("2 units: 6 rows, 0 with an error\n");
     batch(&["run", "job"]).assert().success().stderr_eq("all units are done already\n");
     batch(&["finish", "job"])
         .assert()
@@ -76,7 +72,8 @@ fn plan_run_status_finish() {
 fn mistakes_are_named() {
     let directory = tempfile::tempdir().unwrap();
     folder(&directory.path().join("lake"), 1);
-    let batch = |arguments: &[&str]| locdiff().current_dir(directory.path()).arg("batch").args(arguments);
+    let batch =
+        |arguments: &[&str]| locdiff().current_dir(directory.path()).arg("batch").args(arguments);
     batch(&["run", "nowhere"]).assert().code(1);
     batch(&["run", "lake", "--engine", "ray"])
         .assert()
@@ -85,7 +82,9 @@ fn mistakes_are_named() {
     batch(&["plan", "lake", "--out", "job", "--task", "embed"]).assert().code(2);
     batch(&["plan", "lake", "--out", "job", "--task", "check", "--model", "x"]).assert().code(2);
     batch(&["plan", "lake", "--out", "job", "--model", "none"]).assert().code(2);
-    batch(&["plan", "lake", "--out", "job", "--task", "check", "--cells", "h3:99"]).assert().code(2);
+    batch(&["plan", "lake", "--out", "job", "--task", "check", "--cells", "h3:99"])
+        .assert()
+        .code(2);
     batch(&["plan", "lake", "--out", "job", "--sampler", "ddpm"]).assert().code(2);
     batch(&["plan", "missing", "--out", "job", "--task", "check"])
         .assert()

@@ -29,7 +29,8 @@ pub use config::{
 };
 pub use data::*;
 pub use embed::{
-    EmbedError, EmbedEvent, EmbedOptions, EmbedSummary, InvalidShare, Share, SkippedImage, embed, images,
+    EmbedError, EmbedEvent, EmbedOptions, EmbedSummary, InvalidShare, Share, SkippedImage, embed,
+    images,
 };
 pub use export::export;
 pub use log::{Log, Record};

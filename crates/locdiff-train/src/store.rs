@@ -232,12 +232,13 @@ impl Store {
         match RUNTIME.block_on(self.store.put_opts(&path, payload, options)) {
             Ok(_) => Ok(true),
             Err(object_store::Error::AlreadyExists { .. }) => Ok(false),
-            Err(object_store::Error::NotImplemented { .. } | object_store::Error::NotSupported { .. }) => {
-                match self.size(name)? {
-                    Some(_) => Ok(false),
-                    None => self.put(name, bytes).map(|()| true),
-                }
-            }
+            Err(
+                object_store::Error::NotImplemented { .. }
+                | object_store::Error::NotSupported { .. },
+            ) => match self.size(name)? {
+                Some(_) => Ok(false),
+                None => self.put(name, bytes).map(|()| true),
+            },
             Err(error) => Err(self.failed("write", name)(error)),
         }
     }
@@ -293,8 +294,9 @@ mod tests {
         assert!(store.read("a/../../b").is_err());
         // Of many who try, one succeeds.
         let won = std::thread::scope(|scope| {
-            let tries: Vec<_> =
-                (0..8).map(|n| scope.spawn(move || store.put_new("race", vec![n]).unwrap())).collect();
+            let tries: Vec<_> = (0..8)
+                .map(|n| scope.spawn(move || store.put_new("race", vec![n]).unwrap()))
+                .collect();
             tries.into_iter().map(|tried| tried.join().unwrap()).filter(|won| *won).count()
         });
         assert_eq!(won, 1);

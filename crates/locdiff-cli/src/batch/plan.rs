@@ -64,7 +64,8 @@ impl Arguments {
     /// What is done with each image; or what of the command line makes no sense.
     fn task(&self) -> Result<Task, String> {
         let options = self.inference.options();
-        let only = |kind: &str, flags: &[(&str, bool)]| match flags.iter().find(|(_, given)| *given) {
+        let only = |kind: &str, flags: &[(&str, bool)]| match flags.iter().find(|(_, given)| *given)
+        {
             Some((flag, _)) => Err(format!("{flag} is not for --task {kind}")),
             None => Ok(()),
         };
@@ -78,7 +79,8 @@ impl Arguments {
                 top: self.top as usize,
             }),
             Kind::Embed => {
-                let flags = [("--model", self.model.is_some()), ("--within", !self.within.is_empty())];
+                let flags =
+                    [("--model", self.model.is_some()), ("--within", !self.within.is_empty())];
                 only("embed", &flags)?;
                 let encoder = self.encoder.as_ref().ok_or("--task embed needs --encoder")?;
                 let views = u32::try_from(options.views.unwrap_or(1)).unwrap_or(u32::MAX);
@@ -88,7 +90,8 @@ impl Arguments {
                 Ok(Task::embed(encoder, views, options.seed.unwrap_or(0)))
             }
             Kind::Check => {
-                let flags = [("--model", self.model.is_some()), ("--encoder", self.encoder.is_some())];
+                let flags =
+                    [("--model", self.model.is_some()), ("--encoder", self.encoder.is_some())];
                 only("check", &flags)?;
                 Ok(Task::Check)
             }
@@ -115,7 +118,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Err(error) => return Err(error.into()),
     };
     let job = batch.job();
-    let rows = job.rows.map_or("rows of tars are counted later".to_owned(), |n| format!("{n} rows"));
+    let rows =
+        job.rows.map_or("rows of tars are counted later".to_owned(), |n| format!("{n} rows"));
     let planned = if already { "planned already" } else { "planned" };
     writeln!(stderr(), "{planned}: {}, {} units, {rows}", job.task.name(), job.units)?;
     if arguments.json {
