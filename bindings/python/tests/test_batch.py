@@ -30,9 +30,9 @@ def test_from_plan_to_finish(tmp_path: Path) -> None:
         batch.plan(manifest(tmp_path), job, task="check", rows_per_unit=3, cells="h3:5")
     with pytest.raises(locdiff.BatchError, match="not finished"):
         batch.finish(job)
-    assert batch.run_unit(job, 3, threads=1) == {**batch.run_unit(job, 3), "already": False, "rows": 1, "errors": 1} | {
-        "seconds": pytest.approx(0.0, abs=60)
-    }
+    done = batch.run_unit(job, 3, threads=1)
+    assert (done["already"], done["rows"], done["errors"]) == (False, 1, 1)
+    assert batch.run_unit(job, 3)["already"]
     reports: list[batch.Report] = []
     assert batch.run(job, on_unit=reports.append)["open"] == 0
     assert [report["unit"] for report in reports] == [0, 1, 2]

@@ -133,3 +133,41 @@ fn plan_in(
     }
     Ok(Planned { batch: Batch { store, job }, already: !is_first })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use object_store::memory::InMemory;
+    use object_store::path::Path as StorePath;
+
+    use super::*;
+    use crate::run::{RunOptions, Runner};
+
+    #[test]
+    fn a_job_may_be_in_an_object_store() {
+        let directory = tempfile::tempdir().unwrap();
+        let manifest = directory.path().join("images.csv");
+        let rows: String = (0..700).map(|row| format!("{row},none-{row}.jpg\n")).collect();
+        std::fs::write(&manifest, format!("id,path\n{rows}")).unwrap();
+        let memory = Arc::new(InMemory::new());
+        let store = || Store::of(Arc::clone(&memory) as _, StorePath::from("jobs/first"), "memory");
+        let options = PlanOptions { rows_per_unit: 2, ..PlanOptions::new(Task::Check) };
+        let plan = || plan_in(manifest.to_str().unwrap(), store(), None, &options).unwrap();
+        // 350 units in two lists of images.
+        let planned = plan();
+        assert!(!planned.already && plan().already);
+        assert!(store().size("images-00001.parquet").unwrap().is_some());
+        let batch = Batch::open_in(store()).unwrap();
+        let runner = Runner::new(batch.clone(), RunOptions::threads(2)).unwrap();
+        for unit in [349, 255, 256, 0, 349] {
+            runner.run_unit(unit).unwrap();
+        }
+        assert_eq!(batch.status().unwrap().done, 4);
+        for unit in batch.open_units().unwrap() {
+            assert_eq!(runner.run_unit(unit).unwrap().errors, 2);
+        }
+        let finished = batch.finish(false).unwrap();
+        assert_eq!((finished.rows, finished.errors), (700, 700));
+    }
+}

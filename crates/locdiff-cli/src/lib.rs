@@ -107,6 +107,8 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("LOCDIFF_BUI
 /// Runs the program with a command line, the program's name first. Ends the process if there is nothing to run: after
 /// `--help`, `--version`, and if the command line makes no sense.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    #[cfg(feature = "s3")]
+    locdiff_train::choose_cryptography();
     let done = |()| ExitCode::SUCCESS;
     let result = match Arguments::parse_from(readable(arguments)).command {
         #[cfg(feature = "models")]

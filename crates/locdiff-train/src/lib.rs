@@ -36,6 +36,8 @@ pub use export::export;
 pub use log::{Log, Record};
 pub use plan::Plan;
 pub use run::{Event, Outcome, RunOptions, Start, train};
+#[cfg(feature = "s3")]
+pub use store::choose_cryptography;
 pub use store::{Store, StoreError, Stored};
 pub use training::{StepReport, Training};
 pub use training_error::TrainingError;

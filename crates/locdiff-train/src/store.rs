@@ -246,9 +246,7 @@ impl Store {
 
 #[cfg(feature = "s3")]
 fn s3(location: &str, rest: &str) -> Result<Store, StoreError> {
-    // Not the default provider's, which would be compiled for minutes; `hub` brings this one anyway. Somebody may have
-    // chosen one before.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    choose_cryptography();
     let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
     let store = object_store::aws::AmazonS3Builder::from_env().with_bucket_name(bucket).build();
     let store = store.map_err(|error| StoreError::Store {
@@ -261,6 +259,14 @@ fn s3(location: &str, rest: &str) -> Result<Store, StoreError> {
         reason: "its prefix has an empty part, `.` or `..` in it",
     })?;
     Ok(Store::of(Arc::new(store), prefix, location))
+}
+
+/// Which cryptography TLS uses in this process. Not the default of HTTP clients, which would be compiled for minutes; the feature
+/// `hub` of `locdiff` brings this one anyway. Every HTTP client of a program with the feature `s3` needs it.
+#[cfg(feature = "s3")]
+pub fn choose_cryptography() {
+    // Somebody may have chosen before.
+    let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 #[cfg(not(feature = "s3"))]
