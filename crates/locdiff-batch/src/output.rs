@@ -60,7 +60,7 @@ pub(crate) fn parquet_file(
 /// Columns of a task between `path` and the end.
 enum Columns {
     Locate(Box<AnswerColumns>),
-    Embed { embedding: ListBuilder<Float32Builder>, place: PlaceColumns, error: StringBuilder },
+    Embed(Box<EmbedColumns>),
     Check(Box<CheckColumns>),
 }
 
@@ -68,6 +68,12 @@ enum Columns {
 struct PlaceColumns {
     latitude: Float64Builder,
     longitude: Float64Builder,
+}
+
+struct EmbedColumns {
+    embedding: ListBuilder<Float32Builder>,
+    place: PlaceColumns,
+    error: StringBuilder,
 }
 
 #[derive(Default)]
@@ -156,11 +162,11 @@ impl Output {
             path: StringBuilder::new(),
             columns: match task {
                 Task::Locate { .. } => Columns::Locate(Box::default()),
-                Task::Embed { .. } => Columns::Embed {
+                Task::Embed { .. } => Columns::Embed(Box::new(EmbedColumns {
                     embedding: ListBuilder::new(Float32Builder::new()),
                     place: PlaceColumns::default(),
                     error: StringBuilder::new(),
-                },
+                })),
                 Task::Check => Columns::Check(Box::default()),
             },
             cells: cells.map(|cells| (cells, StringBuilder::new())),
@@ -188,7 +194,8 @@ impl Output {
                 }
                 _ => columns.push(Err(reason.unwrap_or_default())),
             },
-            Columns::Embed { embedding, place, error } => {
+            Columns::Embed(columns) => {
+                let EmbedColumns { embedding, place, error } = &mut **columns;
                 if let Ok(Made::Embedding { numbers, place }) = made {
                     embedding.values().append_slice(numbers);
                     at = *place;
@@ -237,7 +244,8 @@ impl Output {
             vec![Arc::new(self.id.finish()), Arc::new(self.path.finish())];
         match &mut self.columns {
             Columns::Locate(columns) => arrays.extend(columns.finish()),
-            Columns::Embed { embedding, place, error } => {
+            Columns::Embed(columns) => {
+                let EmbedColumns { embedding, place, error } = &mut **columns;
                 arrays.push(Arc::new(embedding.finish()));
                 arrays.extend(place.finish());
                 arrays.push(Arc::new(error.finish()));
