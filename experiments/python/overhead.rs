@@ -4,9 +4,9 @@
 use std::io::{BufRead, stdin};
 
 use anyhow::Result;
-use locdiff::locate::{AnswerOptions, ChosenBecause, locate_because};
+use locdiff::locate::{AnswerOptions, Answered, ChosenBecause, ReadPicture, locate_because};
 use locdiff::{Geolocator, InferenceOptions, Photo};
-use locdiff_cli::{Answered, ReadPicture, keep_for_a_while};
+use locdiff_cli::keep_for_a_while;
 use rayon::prelude::*;
 
 fn main() -> Result<()> {

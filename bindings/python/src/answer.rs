@@ -1,8 +1,8 @@
 //! What a model makes of one image.
 
 use locdiff::Estimate;
-use locdiff::locate::{AnswerOptions, ChosenBecause, ImageFacts};
-use locdiff_cli::{Answered, View, answer_map};
+use locdiff::locate::{AnswerOptions, Answered, ChosenBecause, ImageFacts};
+use locdiff_cli::{View, answer_map};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

@@ -1,11 +1,12 @@
 //! Errors of the library as exceptions of the package, with their own words.
 
 use locdiff::CannotOpen;
+use locdiff::locate::NoAnswer;
 use locdiff::photo::PhotoError;
-use locdiff_cli::cannot_read;
 use pyo3::import_exception;
 use pyo3::prelude::*;
 
+import_exception!(locdiff._errors, BatchError);
 import_exception!(locdiff._errors, ForkError);
 import_exception!(locdiff._errors, ImageError);
 import_exception!(locdiff._errors, ImageFileError);
@@ -42,13 +43,15 @@ enum Kind {
     NoAnswer,
 }
 
+impl From<NoAnswer> for Problem {
+    fn from(none: NoAnswer) -> Problem {
+        Problem { kind: Kind::NoAnswer, reason: none.reason }
+    }
+}
+
 impl Problem {
     pub(crate) fn image(reason: impl Into<String>) -> Problem {
         Problem { kind: Kind::Image, reason: reason.into() }
-    }
-
-    pub(crate) fn no_answer(reason: impl Into<String>) -> Problem {
-        Problem { kind: Kind::NoAnswer, reason: reason.into() }
     }
 
     pub(crate) fn unreadable(error: &PhotoError) -> Problem {
@@ -56,7 +59,7 @@ impl Problem {
             PhotoError::Unreadable { .. } => Kind::File,
             _ => Kind::Image,
         };
-        Problem { kind, reason: cannot_read(error) }
+        Problem { kind, reason: error.reason() }
     }
 
     /// The exception, with the image's name before the reason if it has one.

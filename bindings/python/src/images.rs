@@ -1,12 +1,10 @@
-//! Images as Python has them, and what a model makes of them.
+//! Images as Python has them.
 
 use std::path::PathBuf;
 
-use locdiff::locate::{AnswerOptions, ChosenBecause, ImageFacts, locate_because};
-use locdiff::{Geolocator, Photo};
-use locdiff_cli::{Answered, ReadPicture};
+use locdiff::Photo;
+use locdiff::locate::{ImageFacts, ReadPicture};
 use pyo3::pybacked::PyBackedBytes;
-use rayon::prelude::*;
 
 use crate::errors::Problem;
 
@@ -44,37 +42,4 @@ pub(crate) fn read(given: &Given) -> Result<ReadPicture, Problem> {
 /// Reads the bytes of an image's file.
 pub(crate) fn decode(name: Option<String>, bytes: &[u8]) -> Result<ReadPicture, Problem> {
     ReadPicture::decode(name, bytes).map_err(|error| Problem::unreadable(&error))
-}
-
-/// What a model makes of images that were read, in their order.
-pub(crate) fn answer(
-    model: &Geolocator,
-    read: Vec<Result<ReadPicture, Problem>>,
-    options: &AnswerOptions,
-) -> Vec<Result<Answered, Problem>> {
-    let mut photos = Vec::new();
-    let facts: Vec<Result<_, Problem>> = read
-        .into_iter()
-        .map(|read| {
-            let ReadPicture { photo, facts, gps } = read?;
-            photos.push(photo);
-            Ok((facts, gps))
-        })
-        .collect();
-    let mut located = locate_because(model, ChosenBecause::Named, &photos).into_iter();
-    let jobs: Vec<_> = facts
-        .into_iter()
-        .map(|facts| {
-            let (facts, gps) = facts?;
-            let located = located.next().expect("an answer for each photograph");
-            let (estimate, because) = located.map_err(|none| Problem::no_answer(none.reason))?;
-            Ok((estimate, because, facts, gps))
-        })
-        .collect();
-    // Surveys are work for one thread each.
-    let jobs = jobs.into_par_iter().map(|job: Result<_, Problem>| {
-        let (estimate, because, facts, gps) = job?;
-        Ok(Answered::new(estimate, because, facts, gps, options))
-    });
-    jobs.collect()
 }

@@ -4,6 +4,7 @@
 mod answer;
 #[cfg(feature = "av1")]
 mod av1;
+mod batch;
 mod density;
 mod errors;
 mod evaluate;
@@ -22,6 +23,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use crate::answer::Answer;
+    #[pymodule_export]
+    use crate::batch::BatchJob;
     #[pymodule_export]
     use crate::density::Density;
     #[pymodule_export]

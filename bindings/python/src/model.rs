@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use locdiff::locate::{AnswerOptions, ModelFacts};
+use locdiff::locate::{AnswerOptions, ModelFacts, answer_all};
 use locdiff::models::EncoderSource;
 use locdiff::{Constraint, Geolocator, InferenceOptions, ModelHome, OpenOptions};
 use locdiff_sphere::LatLon;
@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use crate::answer::Answer;
 use crate::errors::{OptionError, cannot_open, wrong_option};
-use crate::images::{Given, answer, read, together};
+use crate::images::{Given, read, together};
 use crate::process::expect_threads;
 use crate::table::Batches;
 
@@ -110,7 +110,7 @@ impl Model {
         for batch in images.chunks(together()) {
             let answered = py.detach(|| {
                 let read = batch.par_iter().map(read).collect();
-                answer(&self.geolocator, read, &options)
+                answer_all(&self.geolocator, read, &options)
             });
             for (given, answered) in batch.iter().zip(answered) {
                 let (name, path, ..) = given;

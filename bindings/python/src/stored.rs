@@ -2,9 +2,9 @@
 
 use locdiff::Estimate;
 use locdiff::locate::{
-    AnswerOptions, ChosenBecause, Footprint, ImageFacts, Located, ModelIdentity, Reference,
+    AnswerOptions, Answered, ChosenBecause, Footprint, ImageFacts, Located, ModelIdentity,
+    Reference,
 };
-use locdiff_cli::Answered;
 use locdiff_sphere::{Density, DensityRecord, InvalidPlace, LatLon};
 use pyo3::PyResult;
 use serde_json::Value;

@@ -2,32 +2,24 @@
 
 use std::sync::{Arc, Mutex};
 
-use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_pyarrow::FromPyArrow;
-use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{ArrowError, FieldRef, Schema, SchemaRef};
 use locdiff::Geolocator;
-use locdiff::locate::AnswerOptions;
-use locdiff_cli::{Answered, ReadPicture};
+use locdiff::locate::{AnswerOptions, Answered, ReadPicture, answer_all};
+use locdiff_batch::columns::{AnswerColumns, bytes, is_images, text};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use rayon::prelude::*;
 
 use crate::errors::{Problem, wrong_option};
-use crate::images::{answer, decode, together};
+use crate::images::{decode, together};
 use crate::process::expect_threads;
 
 /// Rows of a batch of answers; images are read and encoded by [`together`].
 const ROWS: usize = 64;
-
-/// Columns of answers: an empty answer is null, and `error` says why.
-const NUMBERS: [&str; 7] =
-    ["latitude", "longitude", "mass", "radius_50_km", "radius_90_km", "area_50_km2", "area_90_km2"];
-const TEXTS: [&str; 8] =
-    ["town", "district", "country", "country_code", "model", "model_version", "answer", "error"];
-const CALIBRATED: &str = "calibrated";
 
 /// Answers, made a few rows at a time from a stream of images.
 #[pyclass(frozen, module = "locdiff._native")]
@@ -70,14 +62,14 @@ impl Batches {
         }
         let kept = given.fields().iter().enumerate().filter(|(number, _)| *number != index);
         let mut fields: Vec<FieldRef> = kept.map(|(_, field)| Arc::clone(field)).collect();
-        for (name, kind) in answer_columns() {
-            let name = format!("{prefix}{name}");
+        for field in AnswerColumns::fields() {
+            let name = format!("{prefix}{}", field.name());
             if fields.iter().any(|field| *field.name() == name) {
                 return Err(wrong_option(format!(
                     "the table has a column `{name}` already: give the columns of answers another name by `prefix`"
                 )));
             }
-            fields.push(Arc::new(Field::new(name, kind, true)));
+            fields.push(Arc::new(field.with_name(name)));
         }
         Ok(Batches {
             model,
@@ -112,7 +104,7 @@ impl Batches {
     fn answers(&self, images: &ArrayRef) -> Vec<Result<Answered, Problem>> {
         let rows: Vec<usize> = (0..images.len()).collect();
         let read = rows.par_iter().map(|row| read_row(images, *row)).collect();
-        answer(&self.model, read, &self.options)
+        answer_all(&self.model, read, &self.options)
     }
 }
 
@@ -127,12 +119,13 @@ impl Batches {
         let failed = |error: ArrowError| wrong_option(format!("the table: {error}"));
         let Some(rows) = py.detach(|| self.next_rows()).map_err(failed)? else { return Ok(None) };
         let images = rows.column(self.column);
-        let mut columns = Columns::default();
+        let mut columns = AnswerColumns::default();
         for start in (0..images.len()).step_by(together()) {
             let some = images.slice(start, together().min(images.len() - start));
             py.detach(|| {
                 for answered in self.answers(&some) {
-                    columns.push(answered);
+                    let answered = answered.as_ref().map(|answered| &answered.record);
+                    columns.push(answered.map_err(|problem| problem.reason.as_str()));
                 }
             });
             py.check_signals()?;
@@ -188,81 +181,6 @@ impl Table {
     }
 }
 
-fn answer_columns() -> impl Iterator<Item = (&'static str, DataType)> {
-    let numbers = NUMBERS.iter().map(|name| (*name, DataType::Float64));
-    let texts = TEXTS.iter().map(|name| (*name, DataType::Utf8));
-    numbers.chain([(CALIBRATED, DataType::Boolean)]).chain(texts)
-}
-
-#[derive(Default)]
-struct Columns {
-    numbers: [Float64Builder; NUMBERS.len()],
-    calibrated: BooleanBuilder,
-    texts: [StringBuilder; TEXTS.len()],
-}
-
-impl Columns {
-    fn push(&mut self, answered: Result<Answered, Problem>) {
-        let (numbers, calibrated, texts) = match answered {
-            Ok(Answered { record, .. }) => {
-                let (place, name) = (&record.place, &record.place.name);
-                let numbers = [
-                    place.latitude,
-                    place.longitude,
-                    record.candidates[0].mass,
-                    record.radius_50_km,
-                    record.radius_90_km,
-                    record.area_50_km2,
-                    record.area_90_km2,
-                ];
-                let texts = [
-                    name.town.clone(),
-                    name.district.clone(),
-                    name.country.clone(),
-                    name.country_code.clone(),
-                    Some(record.model.name.clone()),
-                    Some(record.model.version.clone()),
-                    serde_json::to_string(&record).ok(),
-                    None,
-                ];
-                (numbers.map(Some), Some(record.model.calibrated), texts)
-            }
-            Err(problem) => {
-                let mut texts = [const { None }; TEXTS.len()];
-                texts[TEXTS.len() - 1] = Some(problem.reason);
-                ([None; NUMBERS.len()], None, texts)
-            }
-        };
-        for (builder, number) in self.numbers.iter_mut().zip(numbers) {
-            builder.append_option(number);
-        }
-        self.calibrated.append_option(calibrated);
-        for (builder, text) in self.texts.iter_mut().zip(texts) {
-            builder.append_option(text);
-        }
-    }
-
-    fn finish(mut self) -> Vec<ArrayRef> {
-        let numbers = self.numbers.iter_mut().map(|builder| Arc::new(builder.finish()) as ArrayRef);
-        let mut arrays: Vec<ArrayRef> = numbers.collect();
-        arrays.push(Arc::new(self.calibrated.finish()));
-        arrays.extend(self.texts.iter_mut().map(|builder| Arc::new(builder.finish()) as ArrayRef));
-        arrays
-    }
-}
-
-/// Whether a column of this type can contain images.
-fn is_images(kind: &DataType) -> bool {
-    match kind {
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => true,
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
-        DataType::Struct(fields) => {
-            fields.iter().any(|field| field.name() == "bytes" || field.name() == "path")
-        }
-        _ => false,
-    }
-}
-
 /// The image of a row.
 fn read_row(images: &ArrayRef, row: usize) -> Result<ReadPicture, Problem> {
     if let Some(parts) = images.as_struct_opt() {
@@ -283,28 +201,4 @@ fn read_row(images: &ArrayRef, row: usize) -> Result<ReadPicture, Problem> {
 
 fn open(path: &str) -> Result<ReadPicture, Problem> {
     ReadPicture::open(path.as_ref()).map_err(|error| Problem::unreadable(&error))
-}
-
-fn bytes(column: &ArrayRef, row: usize) -> Option<&[u8]> {
-    if column.is_null(row) {
-        return None;
-    }
-    match column.data_type() {
-        DataType::Binary => Some(column.as_binary::<i32>().value(row)),
-        DataType::LargeBinary => Some(column.as_binary::<i64>().value(row)),
-        DataType::BinaryView => Some(column.as_binary_view().value(row)),
-        _ => None,
-    }
-}
-
-fn text(column: &ArrayRef, row: usize) -> Option<&str> {
-    if column.is_null(row) {
-        return None;
-    }
-    match column.data_type() {
-        DataType::Utf8 => Some(column.as_string::<i32>().value(row)),
-        DataType::LargeUtf8 => Some(column.as_string::<i64>().value(row)),
-        DataType::Utf8View => Some(column.as_string_view().value(row)),
-        _ => None,
-    }
 }

@@ -7,6 +7,8 @@
 #[cfg(feature = "models")]
 mod asking;
 #[cfg(feature = "models")]
+mod batch;
+#[cfg(feature = "models")]
 mod calibrate;
 #[cfg(feature = "models")]
 mod doctor;
@@ -46,7 +48,7 @@ use clap::{Parser, Subcommand};
 #[cfg(feature = "models")]
 pub use memory::keep_for_a_while;
 #[cfg(feature = "models")]
-pub use predict::{Answered, ReadPicture, View, answer_map, cannot_read};
+pub use predict::{View, answer_map};
 
 /// Where on Earth was this taken? Answers with a probability map, not just a pin.
 #[derive(Parser)]
@@ -58,6 +60,10 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Locate or embed millions of images, on one machine or by an engine that you run.
+    #[cfg(feature = "models")]
+    #[command(subcommand)]
+    Batch(batch::Command),
     /// Make probabilities of a model's scores, by pictures whose places are known.
     #[cfg(feature = "models")]
     Calibrate(Box<calibrate::Arguments>),
@@ -101,8 +107,12 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("LOCDIFF_BUI
 /// Runs the program with a command line, the program's name first. Ends the process if there is nothing to run: after
 /// `--help`, `--version`, and if the command line makes no sense.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    #[cfg(feature = "s3")]
+    locdiff_train::choose_cryptography();
     let done = |()| ExitCode::SUCCESS;
     let result = match Arguments::parse_from(readable(arguments)).command {
+        #[cfg(feature = "models")]
+        Command::Batch(command) => batch::run(command),
         #[cfg(feature = "models")]
         Command::Calibrate(arguments) => calibrate::run(&arguments),
         #[cfg(feature = "models")]

@@ -40,6 +40,16 @@ use crate::data::{Layout, Numbers, WriteOptions};
 pub use error::EmbedError;
 pub use share::{InvalidShare, Share};
 
+/// Images of folders, manifests and tars, for others who walk through them.
+pub mod images {
+    pub use super::folder::{Folder, list, tars_in, with_slashes};
+    pub use super::input::Listed;
+    pub use super::item::{Bad, Content, Item, Stated};
+    pub use super::manifest::{visit_csv, visit_parquet};
+    pub use super::pipeline::{Ordered, Pixels, Preparation, Waiting, read_file, run_ahead};
+    pub use super::tars::visit_tar;
+}
+
 use encoding::{Encoding, Ended};
 use input::Input;
 use output::Output;
@@ -218,9 +228,9 @@ pub fn embed(
     };
     let images = (options.batch / views).max(1);
     let (share, max_bytes) = (options.share, options.read.max_bytes);
-    let ended = pipeline::run(
+    let ended = pipeline::run_ahead(
         |visit| input.visit(share, before.items, max_bytes, visit),
-        &preparation,
+        &|item| preparation.prepare(item),
         options.decode_threads,
         2 * images + options.decode_threads,
         |prepared| {

@@ -16,6 +16,7 @@ mod plan;
 mod replicas;
 mod run;
 mod run_data;
+mod store;
 mod training;
 mod training_error;
 mod validation;
@@ -30,12 +31,16 @@ pub use config::{
 pub use data::*;
 pub use embed::{
     EmbedError, EmbedEvent, EmbedOptions, EmbedSummary, InvalidShare, Share, SkippedImage, embed,
+    images,
 };
 pub use export::export;
 pub use log::{Log, Record};
 pub use plan::Plan;
 pub use replicas::{Replicas, SLICES};
 pub use run::{Event, Outcome, RunOptions, Start, train};
+#[cfg(feature = "s3")]
+pub use store::choose_cryptography;
+pub use store::{Store, StoreError, Stored};
 pub use training::{StepReport, Training};
 pub use training_error::TrainingError;
 pub use validation::{HeldOut, Validation};

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ._answer import Answer, Candidate, Place
 from ._density import Density, Mode, Region
 from ._errors import (
+    BatchError,
     Error,
     ForkError,
     ImageError,
@@ -30,10 +31,11 @@ from ._model import Model, Table, open
 from ._native import VERSION as __version__
 
 if TYPE_CHECKING:
-    from . import evaluate, sphere, torch
+    from . import batch, evaluate, sphere, torch
 
 __all__ = [
     "Answer",
+    "BatchError",
     "Candidate",
     "Density",
     "Error",
@@ -51,6 +53,7 @@ __all__ = [
     "Region",
     "Table",
     "__version__",
+    "batch",
     "evaluate",
     "open",
     "sphere",
@@ -60,7 +63,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # These need packages that not everybody has.
-    if name in ("evaluate", "sphere", "torch"):
+    if name in ("batch", "evaluate", "sphere", "torch"):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")

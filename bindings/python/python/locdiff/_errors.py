@@ -27,6 +27,10 @@ class NoAnswerError(Error, ValueError):
     """The model has no answer: the image is not of its kind, or was not taken where it was said to be."""
 
 
+class BatchError(Error, RuntimeError):
+    """A batch cannot be planned, run or finished."""
+
+
 class OptionError(Error, ValueError):
     """An argument makes no sense."""
 

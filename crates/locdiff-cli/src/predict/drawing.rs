@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
+use locdiff::locate::Answered;
 use locdiff_map::{LineStyle, Map, Marker, Projection, Symbol, Theme};
 
-use super::answer::{Answered, Picture};
+use super::answer::Picture;
 use super::{Arguments, is_folder};
 use crate::outlines::outline;
 use crate::whole_file::write_file;

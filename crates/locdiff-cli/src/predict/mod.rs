@@ -15,15 +15,13 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use locdiff::Constraint;
 use locdiff::geography::{InvalidConstraint, place_name};
-use locdiff::locate::{AnswerOptions, ImageFacts, NoAnswer};
-use locdiff::photo::PhotoError;
+use locdiff::locate::{AnswerOptions, Answered, ImageFacts, NoAnswer};
 use locdiff_sphere::LatLon;
 use rayon::prelude::*;
 
 use crate::asking::{InferenceArguments, OpeningArguments};
 use crate::progress::Progress;
 use crate::{FAILED, NO_MODEL, NONSENSE, memory, refused};
-pub use answer::{Answered, ReadPicture};
 use answer::{Failure, Picture};
 pub use drawing::{View, answer_map};
 use models::Models;
@@ -169,7 +167,7 @@ fn locate(
         match read {
             Err(error) => {
                 let facts = ImageFacts::named(picture.name());
-                let none = NoAnswer { reason: cannot_read(error), no_model: false };
+                let none = NoAnswer { reason: error.reason(), no_model: false };
                 jobs.push((picture, facts, Err(none)));
             }
             Ok(read) => {
@@ -205,14 +203,6 @@ fn locate(
         Ok(answered)
     });
     answers.collect()
-}
-
-/// Why a picture can't be read; its name stands before that already.
-pub fn cannot_read(error: &PhotoError) -> String {
-    match error {
-        PhotoError::Unreadable { source, .. } => source.to_string(),
-        error => error.to_string(),
-    }
 }
 
 /// Whether a path names a folder, existing or not.

@@ -2,10 +2,10 @@
 
 use std::io::{Write, stdout};
 
-use locdiff::locate::CandidateFacts;
+use locdiff::locate::{Answered, CandidateFacts};
 use serde_json::{Value, json};
 
-use super::answer::{Answered, Failure};
+use super::answer::Failure;
 use super::{Arguments, When, text};
 
 enum Format {

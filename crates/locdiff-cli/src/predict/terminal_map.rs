@@ -5,9 +5,8 @@ use std::io::Write;
 
 use anstyle::{Ansi256Color, Color, Style};
 use locdiff::geography::land_area;
+use locdiff::locate::Answered;
 use locdiff_sphere::LatLon;
-
-use super::answer::Answered;
 
 /// No land of use lies beyond; what probability there is goes into the last rows.
 const NORTH: f64 = 84.0;

@@ -4,10 +4,9 @@ use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
 
-use locdiff::locate::{CandidateFacts, Decode};
+use locdiff::locate::{Answered, CandidateFacts, Decode};
 use locdiff::{Footprint, Inference};
 
-use super::answer::Answered;
 use super::terminal_map;
 
 const HEADING: Style = Style::new().bold();

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use locdiff::checksum::Checksum;
 use object_store::ObjectStore;
+use object_store::path::Path as StorePath;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 
 use super::error::{DataError, Fault};
 use super::layout::{CHECKSUMS_KEY, Layout};
 use super::source::{Footer, ShardFile, Source};
 use super::stream::{Position, Stream, StreamOptions};
+use crate::store::Store;
 
 /// Footers that are fetched at a time. They are small: what takes time is waiting for a store.
 const OPENING_THREADS: usize = 8;
@@ -107,7 +109,8 @@ impl Dataset {
         prefix: &str,
         on_bad_shard: OnBadShard,
     ) -> Result<Dataset, DataError> {
-        Dataset::of(Source::in_store(store, prefix)?, prefix, on_bad_shard)
+        let store = Store::of(store, StorePath::from(prefix), prefix);
+        Dataset::of(Source::Store(store), prefix, on_bad_shard)
     }
 
     fn of(source: Source, location: &str, on_bad_shard: OnBadShard) -> Result<Dataset, DataError> {

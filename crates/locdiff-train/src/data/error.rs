@@ -1,5 +1,7 @@
 //! What can be wrong with a data set.
 
+use crate::store::StoreError;
+
 /// Why a data set can't be written, opened or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -14,22 +16,9 @@ pub enum DataError {
         /// What the system says.
         source: std::io::Error,
     },
-    /// The object store doesn't answer, or refuses. Never skipped: the data may be whole.
-    #[error("cannot read {location}: {source}")]
-    Store {
-        /// The object or prefix.
-        location: String,
-        /// What the store says.
-        source: object_store::Error,
-    },
-    /// The location is neither a directory nor an address that this build reads.
-    #[error("cannot open {location}: {reason}")]
-    Location {
-        /// The location.
-        location: String,
-        /// Why not.
-        reason: &'static str,
-    },
+    /// The location is none that this build reads, or the store doesn't answer. Never skipped: the data may be whole.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// There is no shard.
     #[error("{location} holds no Parquet shard that can be read")]
     NoShards {

@@ -1,7 +1,6 @@
 //! Where shards are: a local directory or an object store.
 //!
-//! Reading is synchronous, by the threads that decode. Object stores are asynchronous; their
-//! runtime stays in here.
+//! Reading is synchronous, by the threads that decode; a directory's files are read without the detour over a [`Store`].
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -10,13 +9,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
-use object_store::path::Path as StorePath;
-use object_store::{ObjectStore, ObjectStoreExt};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
-use tokio::runtime::{Builder, Runtime};
 
 use super::error::{DataError, Fault};
+use crate::store::{Store, StoreError, Stored};
 
 const EXTENSION: &str = ".parquet";
 
@@ -26,7 +23,7 @@ pub(crate) enum Source {
     /// On this machine.
     Directory(PathBuf),
     /// In an object store.
-    Store { store: Arc<dyn ObjectStore>, prefix: StorePath, runtime: Runtime },
+    Store(Store),
 }
 
 /// A shard's name and size.
@@ -41,26 +38,8 @@ impl Source {
         match location.split_once("://") {
             None => Ok(Source::Directory(PathBuf::from(location))),
             Some(("file", path)) => Ok(Source::Directory(PathBuf::from(path))),
-            Some(("s3", rest)) => s3(location, rest),
-            Some(_) => Err(DataError::Location {
-                location: location.to_owned(),
-                reason: "it is neither a directory nor an address that begins with s3://",
-            }),
+            Some(_) => Ok(Source::Store(Store::at(location)?)),
         }
-    }
-
-    pub(crate) fn in_store(store: Arc<dyn ObjectStore>, prefix: &str) -> Result<Source, DataError> {
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("locdiff-store")
-            .enable_all()
-            .build()
-            .map_err(|source| DataError::File {
-                what: "start a runtime for",
-                path: prefix.to_owned(),
-                source,
-            })?;
-        Ok(Source::Store { store, prefix: StorePath::from(prefix), runtime })
     }
 
     /// All shards, by name.
@@ -69,15 +48,9 @@ impl Source {
             Source::Directory(directory) => list_directory(directory).map_err(|source| {
                 DataError::File { what: "list", path: directory.display().to_string(), source }
             })?,
-            Source::Store { store, prefix, runtime } => {
-                let listing = runtime.block_on(store.list_with_delimiter(Some(prefix)));
-                let listing = listing
-                    .map_err(|source| DataError::Store { location: prefix.to_string(), source })?;
-                let file = |object: object_store::ObjectMeta| {
-                    let name = object.location.filename().unwrap_or_default().to_owned();
-                    ShardFile { name, bytes: object.size }
-                };
-                listing.objects.into_iter().map(file).collect()
+            Source::Store(store) => {
+                let file = |Stored { name, bytes }| ShardFile { name, bytes };
+                store.list_here()?.into_iter().map(file).collect()
             }
         };
         files.retain(|file| file.name.ends_with(EXTENSION) && !file.name.starts_with('.'));
@@ -89,7 +62,7 @@ impl Source {
     pub(crate) fn path_of(&self, shard: &str) -> String {
         match self {
             Source::Directory(directory) => directory.join(shard).display().to_string(),
-            Source::Store { prefix, .. } => prefix.clone().join(shard).to_string(),
+            Source::Store(store) => store.location_of(shard),
         }
     }
 
@@ -99,14 +72,13 @@ impl Source {
             // A disk that can't read a file is as good as a damaged file.
             Source::Directory(directory) => read_file(&directory.join(shard), range)
                 .map_err(|error| Fault::Bad(error.to_string())),
-            Source::Store { store, prefix, runtime } => {
-                let path = prefix.clone().join(shard);
-                runtime.block_on(store.get_range(&path, range)).map_err(|source| match source {
-                    object_store::Error::NotFound { .. } => Fault::Bad(source.to_string()),
-                    // The store is in trouble, not the shard.
-                    _ => Fault::Fatal(DataError::Store { location: path.to_string(), source }),
-                })
-            }
+            Source::Store(store) => store.read_range(shard, range).map_err(|error| match error {
+                StoreError::Store { error: object_store::Error::NotFound { .. }, .. } => {
+                    Fault::Bad(error.to_string())
+                }
+                // The store is in trouble, not the shard.
+                _ => Fault::Fatal(error.into()),
+            }),
         }
     }
 }
@@ -142,24 +114,6 @@ fn read_file(path: &PathBuf, range: Range<u64>) -> io::Result<Bytes> {
         ));
     }
     Ok(bytes.into())
-}
-
-#[cfg(feature = "s3")]
-fn s3(location: &str, rest: &str) -> Result<Source, DataError> {
-    // Keys, region and endpoint come from the usual environment variables (AWS_…).
-    let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-    let store = object_store::aws::AmazonS3Builder::from_env().with_bucket_name(bucket).build();
-    let store =
-        store.map_err(|source| DataError::Store { location: location.to_owned(), source })?;
-    Source::in_store(Arc::new(store), prefix)
-}
-
-#[cfg(not(feature = "s3"))]
-fn s3(location: &str, _rest: &str) -> Result<Source, DataError> {
-    Err(DataError::Location {
-        location: location.to_owned(),
-        reason: "this build reads no object stores: build it with the feature `s3`",
-    })
 }
 
 /// The end of a shard, for its footer: each piece is fetched when it is asked for.

@@ -48,7 +48,7 @@ struct Batch {
 impl Encoding<'_> {
     pub(super) fn run(
         mut self,
-        prepared: &mut Ordered<'_>,
+        prepared: &mut Ordered<'_, Prepared>,
         on_event: &mut dyn FnMut(EmbedEvent<'_>),
     ) -> Result<Ended, EmbedError> {
         let mut batch = Batch::default();

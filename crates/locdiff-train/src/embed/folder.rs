@@ -9,16 +9,16 @@ use super::item::{Bad, Stated};
 
 /// What is in a folder.
 #[derive(Debug, Default)]
-pub(super) struct Folder {
+pub struct Folder {
     /// Every file, sorted by its path as text with `/`, so that all systems agree on the order.
-    pub(super) files: Vec<Listed>,
+    pub files: Vec<Listed>,
     /// Names that begin with a dot; what is in such directories counts as one.
-    pub(super) hidden: u64,
+    pub hidden: u64,
 }
 
 /// Lists a folder and all folders below it, but nothing in `except`. Links are followed. What
 /// can't be followed or listed is an item too, a bad one, so that nothing is lost in silence.
-pub(super) fn list(folder: &Path, except: &Path) -> Folder {
+pub fn list(folder: &Path, except: &Path) -> Folder {
     let mut listing = Folder::default();
     let mut walk = WalkDir::new(folder).min_depth(1).follow_links(true).into_iter();
     let except = except.canonicalize().ok();
@@ -64,7 +64,7 @@ pub(super) fn list(folder: &Path, except: &Path) -> Folder {
 }
 
 /// A relative path as text, the same on all systems.
-pub(super) fn with_slashes(path: &Path) -> String {
+pub fn with_slashes(path: &Path) -> String {
     let parts = path.components().map(|part| part.as_os_str().to_string_lossy());
     match path.is_absolute() {
         true => path.to_string_lossy().into_owned(),
@@ -74,7 +74,7 @@ pub(super) fn with_slashes(path: &Path) -> String {
 
 /// The tars of a folder that holds nothing else, or only what img2dataset writes next to them.
 /// What is in the directory `out` doesn't count.
-pub(super) fn tars_in(folder: &Path, out: &Path) -> Option<Vec<PathBuf>> {
+pub fn tars_in(folder: &Path, out: &Path) -> Option<Vec<PathBuf>> {
     let out = out.canonicalize().ok();
     let mut tars = Vec::new();
     for entry in WalkDir::new(folder).min_depth(1).max_depth(1).follow_links(true) {

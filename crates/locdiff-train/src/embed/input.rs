@@ -12,14 +12,15 @@ use super::{Share, manifest, tars};
 
 /// A file in a list.
 #[derive(Debug)]
-pub(super) struct Listed {
+pub struct Listed {
     /// If it isn't its path.
-    pub(super) id: Option<String>,
+    pub id: Option<String>,
     /// Below the input's root, or absolute.
-    pub(super) path: PathBuf,
-    pub(super) place: Stated,
+    pub path: PathBuf,
+    /// Where the list says it was taken.
+    pub place: Stated,
     /// Why it is of no use, if that is known already.
-    pub(super) bad: Option<Bad>,
+    pub bad: Option<Bad>,
 }
 
 /// Images, by where they are.
@@ -62,11 +63,11 @@ impl Input {
             let extension = path.extension().unwrap_or_default().to_string_lossy();
             match extension.to_ascii_lowercase().as_str() {
                 "csv" => {
-                    let files = manifest::read_csv(path)?;
+                    let files = manifest::read(path, manifest::visit_csv)?;
                     (parent(), Images::Files { kind: "manifest", files })
                 }
                 "parquet" => {
-                    let files = manifest::read_parquet(path)?;
+                    let files = manifest::read(path, manifest::visit_parquet)?;
                     (parent(), Images::Files { kind: "manifest", files })
                 }
                 "tar" => {

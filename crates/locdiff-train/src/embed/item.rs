@@ -5,24 +5,29 @@ use std::path::PathBuf;
 use locdiff_sphere::LatLon;
 use serde_json::{Map, Value};
 
+use super::pipeline::Waiting;
+
 /// An image of the input, not yet read or decoded.
 #[derive(Debug)]
-pub(super) struct Item {
+pub struct Item {
     /// Names its row.
-    pub(super) id: String,
+    pub id: String,
     /// Where it is, for messages: a path, or a tar and the member in it.
-    pub(super) path: String,
-    pub(super) place: Stated,
-    pub(super) content: Content,
+    pub path: String,
+    /// Where the input says it was taken.
+    pub place: Stated,
+    /// The encoded picture.
+    pub content: Content,
 }
 
 impl Item {
     pub(super) fn bad(id: String, path: String, bad: Bad) -> Item {
         Item { id, path, place: Stated::Nothing, content: Content::Bad(bad) }
     }
+}
 
-    /// Memory that its encoded picture takes.
-    pub(super) fn bytes(&self) -> usize {
+impl Waiting for Item {
+    fn bytes(&self) -> usize {
         match &self.content {
             Content::Bytes(bytes) => bytes.len(),
             Content::File(_) | Content::Bad(_) => 0,
@@ -32,8 +37,10 @@ impl Item {
 
 /// Where the encoded picture is.
 #[derive(Debug)]
-pub(super) enum Content {
+pub enum Content {
+    /// In a file of its own.
     File(PathBuf),
+    /// In memory, from a tar.
     Bytes(Vec<u8>),
     /// It was found to be of no use when it was listed.
     Bad(Bad),
@@ -41,10 +48,11 @@ pub(super) enum Content {
 
 /// Why an image is skipped.
 #[derive(Debug, Clone)]
-pub(super) struct Bad {
+pub struct Bad {
     /// For counting: one of [`PhotoError::kind`](locdiff::photo::PhotoError::kind), or one of ours.
-    pub(super) kind: &'static str,
-    pub(super) message: String,
+    pub kind: &'static str,
+    /// What is wrong.
+    pub message: String,
 }
 
 impl Bad {
@@ -58,16 +66,18 @@ impl Bad {
     pub(super) const PANIC: &str = "panic";
     pub(super) const NOT_FINITE: &str = "not-finite";
 
-    pub(super) fn new(kind: &'static str, message: impl ToString) -> Bad {
+    /// For a reason.
+    pub(crate) fn new(kind: &'static str, message: impl ToString) -> Bad {
         Bad { kind, message: message.to_string() }
     }
 }
 
 /// What the input says about where an image was taken.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Stated {
+pub enum Stated {
     /// Nothing: the camera may know.
     Nothing,
+    /// A place.
     At(LatLon),
     /// Something that is no place. Such an image is skipped: what the camera says may be as
     /// wrong, and a row in the wrong place is worse than none.
@@ -75,7 +85,8 @@ pub(super) enum Stated {
 }
 
 impl Stated {
-    pub(super) fn of(latitude: Option<f64>, longitude: Option<f64>) -> Stated {
+    /// Degrees, if there are any.
+    pub fn of(latitude: Option<f64>, longitude: Option<f64>) -> Stated {
         match (latitude, longitude) {
             (None, None) => Stated::Nothing,
             (Some(latitude), Some(longitude)) => match LatLon::new(latitude, longitude) {
@@ -84,6 +95,15 @@ impl Stated {
             },
             (Some(_), None) => Stated::Wrong("it has a latitude but no longitude".to_owned()),
             (None, Some(_)) => Stated::Wrong("it has a longitude but no latitude".to_owned()),
+        }
+    }
+
+    /// The place if there is one; an image with a wrong one is bad.
+    pub fn checked(&self) -> Result<Option<LatLon>, Bad> {
+        match self {
+            Stated::Wrong(reason) => Err(Bad::new(Bad::BAD_PLACE, reason)),
+            Stated::At(place) => Ok(Some(*place)),
+            Stated::Nothing => Ok(None),
         }
     }
 

@@ -4,6 +4,7 @@
 //! (degrees; empty or null for none), and `id` (else the path is the id). Others are ignored.
 
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use arrow_array::cast::AsArray;
@@ -12,6 +13,8 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::errors::ParquetError;
+use parquet::file::reader::ChunkReader;
 
 use super::error::EmbedError;
 use super::input::Listed;
@@ -64,17 +67,37 @@ fn bad_row(number: u64, id: Option<String>, reason: impl ToString) -> Listed {
     Listed { id, path: PathBuf::from(name), place: Stated::Nothing, bad }
 }
 
-/// Fields are separated by commas, and may be quoted.
-pub(super) fn read_csv(manifest: &Path) -> Result<Vec<Listed>, EmbedError> {
+/// What is done with each row of a manifest.
+type EachRow<'a, E> = &'a mut dyn FnMut(Listed) -> Result<(), E>;
+
+/// All rows of a manifest that fits into memory.
+pub(super) fn read(
+    manifest: &Path,
+    visit: impl FnOnce(&Path, File, EachRow<'_, EmbedError>) -> Result<(), EmbedError>,
+) -> Result<Vec<Listed>, EmbedError> {
+    let file = File::open(manifest).map_err(EmbedError::file("open", manifest))?;
+    let mut files = Vec::new();
+    visit(manifest, file, &mut |listed| {
+        files.push(listed);
+        Ok(())
+    })?;
+    Ok(files)
+}
+
+/// The rows of a CSV manifest, one after the other. Fields are separated by commas, and may be quoted. The manifest's
+/// path is for messages.
+pub fn visit_csv<E: From<EmbedError>>(
+    manifest: &Path,
+    source: impl Read,
+    each: EachRow<'_, E>,
+) -> Result<(), E> {
     let wrong = |error: csv::Error| EmbedError::input(manifest, error);
-    let mut reader =
-        csv::ReaderBuilder::new().trim(csv::Trim::Headers).from_path(manifest).map_err(wrong)?;
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::Headers).from_reader(source);
     let names: Vec<String> = reader.headers().map_err(wrong)?.iter().map(str::to_owned).collect();
     let columns = Columns::find(&names).map_err(|reason| EmbedError::input(manifest, reason))?;
-    let mut files = Vec::new();
     for (index, record) in reader.records().enumerate() {
         let number = index as u64 + 1;
-        files.push(match record {
+        each(match record {
             Ok(record) => {
                 let field = |column: usize| record.get(column).unwrap_or_default();
                 let place = columns.place.map_or(Stated::Nothing, |(latitude, longitude)| {
@@ -82,44 +105,47 @@ pub(super) fn read_csv(manifest: &Path) -> Result<Vec<Listed>, EmbedError> {
                 });
                 listed(number, field(columns.path), columns.id.map(field), place)
             }
-            Err(error) if error.is_io_error() => return Err(wrong(error)),
+            Err(error) if error.is_io_error() => return Err(wrong(error).into()),
             // Too many fields, or too few, or not UTF-8: the next row may be better.
             Err(error) => bad_row(number, None, error),
-        });
+        })?;
     }
-    Ok(files)
+    Ok(())
 }
 
-/// Texts in UTF-8, numbers of degrees as floats.
-pub(super) fn read_parquet(manifest: &Path) -> Result<Vec<Listed>, EmbedError> {
+/// The rows of a Parquet manifest, one after the other: texts in UTF-8, numbers of degrees as floats. The manifest's
+/// path is for messages.
+pub fn visit_parquet<E: From<EmbedError>>(
+    manifest: &Path,
+    source: impl ChunkReader + 'static,
+    each: EachRow<'_, E>,
+) -> Result<(), E> {
     let wrong = |reason: String| EmbedError::input(manifest, reason);
-    let file = File::open(manifest).map_err(EmbedError::file("open", manifest))?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file)
-        .map_err(|error| EmbedError::input(manifest, error))?;
+    let unreadable = |error: ParquetError| EmbedError::input(manifest, error);
+    let builder = ParquetRecordBatchReaderBuilder::try_new(source).map_err(unreadable)?;
     let names: Vec<String> =
         builder.schema().fields().iter().map(|field| field.name().clone()).collect();
     let columns = Columns::find(&names).map_err(wrong)?;
     let places = columns.place.map(|(latitude, longitude)| [latitude, longitude]);
     let roots = [columns.path].into_iter().chain(columns.id).chain(places.into_iter().flatten());
     let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
-    let reader = builder
-        .with_projection(mask)
-        .build()
-        .map_err(|error| EmbedError::input(manifest, error))?;
-    let mut files = Vec::new();
+    let reader = builder.with_projection(mask).build().map_err(unreadable)?;
+    let mut number = 0;
     for batch in reader {
         let batch = batch.map_err(|error| EmbedError::input(manifest, error))?;
-        read_batch(&batch, &columns, &names, &mut files).map_err(wrong)?;
+        for file in read_batch(&batch, &columns, &names, &mut number).map_err(wrong)? {
+            each(file)?;
+        }
     }
-    Ok(files)
+    Ok(())
 }
 
 fn read_batch(
     batch: &RecordBatch,
     columns: &Columns,
     names: &[String],
-    files: &mut Vec<Listed>,
-) -> Result<(), String> {
+    number: &mut u64,
+) -> Result<Vec<Listed>, String> {
     let column = |index: usize| {
         batch.column_by_name(&names[index]).ok_or(format!("column `{}` is gone", names[index]))
     };
@@ -132,15 +158,15 @@ fn read_batch(
         )),
         None => None,
     };
-    for (row, path) in paths.iter().enumerate() {
+    let rows = paths.iter().enumerate().map(|(row, path)| {
         let id = ids.as_ref().and_then(|ids| ids[row].as_deref());
         let place = places.as_ref().map_or(Stated::Nothing, |(latitudes, longitudes)| {
             Stated::of(latitudes[row], longitudes[row])
         });
-        let number = files.len() as u64 + 1;
-        files.push(listed(number, path.as_deref().unwrap_or_default(), id, place));
-    }
-    Ok(())
+        *number += 1;
+        listed(*number, path.as_deref().unwrap_or_default(), id, place)
+    });
+    Ok(rows.collect())
 }
 
 fn texts(array: &ArrayRef, name: &str) -> Result<Vec<Option<String>>, String> {

@@ -1,6 +1,6 @@
 //! Threads that read and decode images ahead of the encoder, and hand them over in order.
 //!
-//! One thread walks the input, several decode, and the caller's encodes. However slow one image
+//! One thread walks the input, several decode (or only fetch), and the caller's encodes. However slow one image
 //! is, and however many there are, only a window of them is in memory: the [`Gate`] lets an
 //! image in when an earlier one has been handed over.
 
@@ -24,10 +24,13 @@ const MAX_WAITING_BYTES: usize = 128 << 20;
 
 /// How images become pixels.
 #[derive(Debug, Clone)]
-pub(super) struct Preparation {
-    pub(super) read: ReadOptions,
-    pub(super) views: Crops,
-    pub(super) preprocessing: Preprocessing,
+pub struct Preparation {
+    /// Limits to what an image may cost.
+    pub read: ReadOptions,
+    /// Which crops of it.
+    pub views: Crops,
+    /// What is done to them for the encoder.
+    pub preprocessing: Preprocessing,
 }
 
 /// An image that is ready for the encoder, or bad.
@@ -38,21 +41,29 @@ pub(super) struct Prepared {
     pub(super) outcome: Result<Pixels, Bad>,
 }
 
+/// A picture, ready for an encoder.
 #[derive(Debug)]
-pub(super) struct Pixels {
-    pub(super) place: Option<LatLon>,
+pub struct Pixels {
+    /// Where the input or the camera says it was taken.
+    pub place: Option<LatLon>,
     /// `[views, 3, crop, crop]`
-    pub(super) numbers: Vec<f32>,
+    pub numbers: Vec<f32>,
 }
 
-/// Runs `consume` on this thread, with images that `threads` others have decoded, at most
-/// `window` of them ahead. When it returns, or panics, the others end.
-pub(super) fn run<R>(
-    feed: impl FnOnce(&mut dyn FnMut(Item) -> bool) + Send,
-    preparation: &Preparation,
+/// What waits to be prepared.
+pub trait Waiting: Send {
+    /// Memory that it takes while it waits.
+    fn bytes(&self) -> usize;
+}
+
+/// Runs `consume` on this thread, with what `threads` others have prepared, in the order of `feed`, at most `window` of
+/// them ahead. When it returns, or panics, the others end.
+pub fn run_ahead<I: Waiting, T: Send, R>(
+    feed: impl FnOnce(&mut dyn FnMut(I) -> bool) + Send,
+    prepare: &(dyn Fn(I) -> T + Sync),
     threads: usize,
     window: usize,
-    consume: impl FnOnce(&mut Ordered<'_>) -> R,
+    consume: impl FnOnce(&mut Ordered<'_, T>) -> R,
 ) -> R {
     let gate = Gate::new(window);
     let (jobs, waiting) = channel();
@@ -70,7 +81,7 @@ pub(super) fn run<R>(
         });
         for _ in 0..threads {
             let done = done.clone();
-            scope.spawn(move || work(waiting, gate, preparation, &done));
+            scope.spawn(move || work(waiting, gate, prepare, &done));
         }
         // Else the receiver would wait for this one when all others are gone.
         drop(done);
@@ -78,11 +89,11 @@ pub(super) fn run<R>(
     })
 }
 
-fn work(
-    waiting: &Mutex<Receiver<(u64, Item)>>,
+fn work<I: Waiting, T>(
+    waiting: &Mutex<Receiver<(u64, I)>>,
     gate: &Gate,
-    preparation: &Preparation,
-    done: &Sender<(u64, Prepared)>,
+    prepare: &dyn Fn(I) -> T,
+    done: &Sender<(u64, T)>,
 ) {
     loop {
         let job = lock(waiting).recv();
@@ -91,7 +102,7 @@ fn work(
             return;
         }
         let bytes = item.bytes();
-        let prepared = preparation.prepare(item);
+        let prepared = prepare(item);
         gate.decoded(bytes);
         if done.send((number, prepared)).is_err() {
             return;
@@ -100,17 +111,17 @@ fn work(
 }
 
 /// Images in the order of the input, whichever was decoded first.
-pub(super) struct Ordered<'a> {
-    results: Receiver<(u64, Prepared)>,
+pub struct Ordered<'a, T> {
+    results: Receiver<(u64, T)>,
     gate: &'a Gate,
-    early: BTreeMap<u64, Prepared>,
+    early: BTreeMap<u64, T>,
     next: u64,
 }
 
-impl Iterator for Ordered<'_> {
-    type Item = Prepared;
+impl<T> Iterator for Ordered<'_, T> {
+    type Item = T;
 
-    fn next(&mut self) -> Option<Prepared> {
+    fn next(&mut self) -> Option<T> {
         loop {
             if let Some(prepared) = self.early.remove(&self.next) {
                 self.next += 1;
@@ -123,7 +134,7 @@ impl Iterator for Ordered<'_> {
     }
 }
 
-impl Drop for Ordered<'_> {
+impl<T> Drop for Ordered<'_, T> {
     fn drop(&mut self) {
         lock(&self.gate.state).closed = true;
         self.gate.changed.notify_all();
@@ -179,53 +190,54 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Preparation {
-    fn prepare(&self, item: Item) -> Prepared {
+    pub(super) fn prepare(&self, item: Item) -> Prepared {
         let Item { id, path, place, content } = item;
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.pixels(place, content)));
-        let outcome = outcome.unwrap_or_else(|panic| Err(Bad::new(Bad::PANIC, said(&*panic))));
+        let bytes = || match content {
+            Content::Bad(bad) => Err(bad),
+            Content::Bytes(bytes) => Ok(bytes),
+            Content::File(path) => read_file(&path, self.read.max_bytes),
+        };
+        let outcome = place.checked().and_then(|_| self.pixels(&place, &bytes()?));
         Prepared { id, path, outcome }
     }
 
-    fn pixels(&self, place: Stated, content: Content) -> Result<Pixels, Bad> {
-        let stated = match place {
-            Stated::Wrong(reason) => return Err(Bad::new(Bad::BAD_PLACE, reason)),
-            Stated::At(place) => Some(place),
-            Stated::Nothing => None,
+    /// What an encoder takes of an encoded picture. A decoder that panics makes it a bad one.
+    pub fn pixels(&self, place: &Stated, bytes: &[u8]) -> Result<Pixels, Bad> {
+        let pixels = || {
+            let stated = place.checked()?;
+            let photo = Photo::decode(bytes, &self.read)
+                .map_err(|error: PhotoError| Bad::new(error.kind(), error))?;
+            let by_camera = || {
+                let (latitude, longitude) = gps_of(bytes)?;
+                LatLon::new(latitude, longitude).ok()
+            };
+            let place = stated.or_else(by_camera);
+            let numbers = self.views.prepare(&photo, &self.preprocessing);
+            Ok(Pixels { place, numbers })
         };
-        let bytes = match content {
-            Content::Bad(bad) => return Err(bad),
-            Content::Bytes(bytes) => bytes,
-            Content::File(path) => self.read_file(&path)?,
-        };
-        let photo = Photo::decode(&bytes, &self.read)
-            .map_err(|error: PhotoError| Bad::new(error.kind(), error))?;
-        let by_camera = || {
-            let (latitude, longitude) = gps_of(&bytes)?;
-            LatLon::new(latitude, longitude).ok()
-        };
-        let place = stated.or_else(by_camera);
-        let numbers = self.views.prepare(&photo, &self.preprocessing);
-        Ok(Pixels { place, numbers })
+        let pixels = catch_unwind(AssertUnwindSafe(pixels));
+        pixels.unwrap_or_else(|panic| Err(Bad::new(Bad::PANIC, said(&*panic))))
     }
+}
 
-    fn read_file(&self, path: &Path) -> Result<Vec<u8>, Bad> {
-        let unreadable = |error: io::Error| Bad::new(Bad::UNREADABLE, error);
-        let metadata = path.metadata().map_err(unreadable)?;
-        // Opening a pipe would wait for somebody who writes into it.
-        if !metadata.is_file() {
-            return Err(Bad::new(Bad::UNREADABLE, "not a regular file"));
-        }
-        let (length, limit) = (metadata.len(), self.read.max_bytes);
-        if length > limit {
-            let message = format!("too large: {length} bytes, the limit is {limit}");
-            return Err(Bad::new(Bad::TOO_LARGE, message));
-        }
-        let mut bytes = Vec::with_capacity(length as usize);
-        let file = File::open(path).map_err(unreadable)?;
-        // It may have grown since; then the decoder finds it too large.
-        file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(unreadable)?;
-        Ok(bytes)
+/// The bytes of a file that holds a picture.
+pub fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, Bad> {
+    let unreadable = |error: io::Error| Bad::new(Bad::UNREADABLE, error);
+    let metadata = path.metadata().map_err(unreadable)?;
+    // Opening a pipe would wait for somebody who writes into it.
+    if !metadata.is_file() {
+        return Err(Bad::new(Bad::UNREADABLE, "not a regular file"));
     }
+    let length = metadata.len();
+    if length > max_bytes {
+        let message = format!("too large: {length} bytes, the limit is {max_bytes}");
+        return Err(Bad::new(Bad::TOO_LARGE, message));
+    }
+    let mut bytes = Vec::with_capacity(length as usize);
+    let file = File::open(path).map_err(unreadable)?;
+    // It may have grown since; then the decoder finds it too large.
+    file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(unreadable)?;
+    Ok(bytes)
 }
 
 fn said(panic: &(dyn Any + Send)) -> String {

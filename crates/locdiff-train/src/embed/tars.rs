@@ -7,7 +7,7 @@
 //! read one after another; what isn't needed is passed over.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -33,26 +33,49 @@ pub(super) fn visit(
 ) {
     let mut index = 0;
     for tar in tars {
-        let name = with_slashes(tar);
-        let mut walk =
-            Walk { tar: &name, is_wanted, max_bytes, visit, index, sample: None, stopped: false };
-        let path = root.join(tar);
-        // The bytes of a tar are as untrusted as those of a picture.
-        let walked = catch_unwind(AssertUnwindSafe(|| walk.walk(&path)));
-        let bad = match walked {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(Bad::new(Bad::DAMAGED, format!("the tar: {error}"))),
-            Err(_) => Some(Bad::new(Bad::PANIC, "reading the tar ended in a panic")),
-        };
-        walk.end_sample();
-        if let Some(bad) = bad {
-            walk.emit(|| Item::bad(name.clone(), name.clone(), bad));
+        let (name, path) = (with_slashes(tar), root.join(tar));
+        let next = visit_wanted(&name, File::open(&path), index, is_wanted, max_bytes, visit);
+        match next {
+            Some(next) => index = next,
+            None => return,
         }
-        if walk.stopped {
-            return;
-        }
-        index = walk.index;
     }
+}
+
+/// Shows all items of one tar, until `visit` says no. A tar that can't be read, or not to its end, is an item too, a bad
+/// one, so that nothing is lost in silence. Members that are larger than `max_bytes` aren't read.
+pub fn visit_tar<R: Read + Seek>(
+    name: &str,
+    tar: io::Result<R>,
+    max_bytes: u64,
+    visit: &mut dyn FnMut(Item) -> bool,
+) {
+    visit_wanted(name, tar, 0, &|_| true, max_bytes, visit);
+}
+
+/// The index after the last item, or nothing if `visit` said no.
+fn visit_wanted<R: Read + Seek>(
+    name: &str,
+    tar: io::Result<R>,
+    index: u64,
+    is_wanted: &dyn Fn(u64) -> bool,
+    max_bytes: u64,
+    visit: &mut dyn FnMut(Item) -> bool,
+) -> Option<u64> {
+    let mut walk =
+        Walk { tar: name, is_wanted, max_bytes, visit, index, sample: None, stopped: false };
+    // The bytes of a tar are as untrusted as those of a picture.
+    let walked = catch_unwind(AssertUnwindSafe(|| walk.walk(tar?)));
+    let bad = match walked {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) => Some(Bad::new(Bad::DAMAGED, format!("the tar: {error}"))),
+        Err(_) => Some(Bad::new(Bad::PANIC, "reading the tar ended in a panic")),
+    };
+    walk.end_sample();
+    if let Some(bad) = bad {
+        walk.emit(|| Item::bad(name.to_owned(), name.to_owned(), bad));
+    }
+    (!walk.stopped).then_some(walk.index)
 }
 
 struct Walk<'a> {
@@ -76,8 +99,8 @@ struct Sample {
 }
 
 impl Walk<'_> {
-    fn walk(&mut self, path: &Path) -> io::Result<()> {
-        let mut archive = Archive::new(File::open(path)?);
+    fn walk(&mut self, tar: impl Read + Seek) -> io::Result<()> {
+        let mut archive = Archive::new(tar);
         for entry in archive.entries_with_seek()? {
             if self.stopped {
                 return Ok(());
@@ -106,7 +129,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn add_member(&mut self, name: &str, extension: &str, entry: &mut Entry<'_, File>) {
+    fn add_member(&mut self, name: &str, extension: &str, entry: &mut Entry<'_, impl Read>) {
         let Some(sample) = &mut self.sample else { return };
         let wanted = (self.is_wanted)(self.index);
         let kind = extension.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
@@ -157,7 +180,7 @@ impl Walk<'_> {
     }
 }
 
-fn read(entry: &mut Entry<'_, File>, max_bytes: u64) -> Result<Vec<u8>, Bad> {
+fn read(entry: &mut Entry<'_, impl Read>, max_bytes: u64) -> Result<Vec<u8>, Bad> {
     match entry.header().entry_type() {
         EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {}
         _ => return Err(Bad::new(Bad::UNREADABLE, "links within tars are not followed")),

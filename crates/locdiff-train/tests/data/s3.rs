@@ -3,10 +3,7 @@
 
 use std::fs;
 
-use locdiff_train::{Dataset, OnBadShard, StreamOptions};
-use object_store::aws::AmazonS3Builder;
-use object_store::path::Path;
-use object_store::{ObjectStoreExt, PutPayload};
+use locdiff_train::{Dataset, OnBadShard, Store, StreamOptions};
 
 use super::sets::{checked_rows, new_set, options};
 
@@ -19,12 +16,9 @@ fn a_bucket_gives_what_the_directory_gives() {
         return;
     };
     let (directory, local) = new_set(100);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let store = AmazonS3Builder::from_env().with_bucket_name(&bucket).build().unwrap();
-    let put = |name: &str, bytes: Vec<u8>| {
-        let path = Path::from(format!("sets/test/{name}"));
-        runtime.block_on(store.put(&path, PutPayload::from(bytes))).unwrap();
-    };
+    let address = format!("s3://{bucket}/sets/test");
+    let store = Store::at(&address).unwrap();
+    let put = |name: &str, bytes: Vec<u8>| store.put(name, bytes).unwrap();
     let mut names = Vec::new();
     for entry in fs::read_dir(directory.path()).unwrap() {
         let entry = entry.unwrap();
@@ -35,7 +29,6 @@ fn a_bucket_gives_what_the_directory_gives() {
     names.sort();
     assert!(names.len() > 1, "several shards make a better test");
 
-    let address = format!("s3://{bucket}/sets/test");
     let remote = Dataset::open(&address, OnBadShard::Fail).unwrap();
     assert_eq!(remote.rows(), local.rows());
     let options = StreamOptions { epochs: Some(2), threads: 3, ..options() };

@@ -4,6 +4,7 @@
 //! says, and answers with an [`Estimate`]. An [`Answer`] is what is printed, sent and stored of that.
 
 mod answer;
+mod answered;
 mod calibration;
 mod estimate;
 mod features;
@@ -18,6 +19,7 @@ pub use answer::{
     Answer, AnswerOptions, CandidateFacts, ExifPlace, FootprintFacts, ImageFacts, ModelFacts,
     PlaceFacts, PointFacts, ReferenceFacts, RowFacts,
 };
+pub use answered::{Answered, ReadPicture, answer_all};
 pub use calibration::{Calibration, Coverage, InvalidCalibration, calibrated};
 pub use estimate::{Candidate, Estimate, Summary};
 pub use features::features;

@@ -92,6 +92,14 @@ impl PhotoError {
         }
     }
 
+    /// What is wrong, for somebody who knows which picture it is about.
+    pub fn reason(&self) -> String {
+        match self {
+            PhotoError::Unreadable { source, .. } => source.to_string(),
+            error => error.to_string(),
+        }
+    }
+
     pub(in crate::photo) fn damaged(format: PhotoFormat, reason: impl ToString) -> PhotoError {
         let reason = reason.to_string();
         PhotoError::Damaged { format, reason: reason.trim().trim_end_matches('.').to_owned() }

@@ -1,0 +1,80 @@
+//! Why a job can't be planned, run or finished. Single bad images are no error: they are rows with an error.
+
+use locdiff::CannotOpen;
+use locdiff::encoders::InvalidEncoder;
+use locdiff::locate::InvalidInference;
+use locdiff_train::{EmbedError, StoreError};
+
+/// Why a job can't be planned, run or finished.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BatchError {
+    /// A directory or object store can't be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The input can't be listed.
+    #[error(transparent)]
+    Input(#[from] EmbedError),
+    /// A file or object is not what it should be.
+    #[error("{location}: {reason}")]
+    Wrong {
+        /// Where it is.
+        location: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The job was planned for something else.
+    #[error("{location} was planned for something else:\n{difference}choose another directory")]
+    OtherPlan {
+        /// The job.
+        location: String,
+        /// Lines that say what it was and what it is now.
+        difference: String,
+    },
+    /// The job has no such unit.
+    #[error("there is no unit {unit}: the job has {units}, numbered from 0")]
+    NoUnit {
+        /// The number.
+        unit: u64,
+        /// How many there are.
+        units: u64,
+    },
+    /// The model can't be opened.
+    #[error(transparent)]
+    Open(#[from] CannotOpen),
+    /// The model can't be asked in this way.
+    #[error(transparent)]
+    Inference(#[from] InvalidInference),
+    /// The encoder can't be opened.
+    #[error("encoder `{name}`")]
+    Encoder {
+        /// As it was named.
+        name: String,
+        /// What is wrong with it.
+        source: InvalidEncoder,
+    },
+    /// The encoder isn't on this machine.
+    #[error(
+        "encoder `{0}` is not on this machine: give its directory, or get it with `locdiff model fetch`"
+    )]
+    NoEncoder(String),
+    /// This machine would give other answers than those that were planned.
+    #[error("{name} is version {here} here, the job was planned with version {planned}")]
+    OtherVersion {
+        /// The model or encoder.
+        name: String,
+        /// What was planned.
+        planned: String,
+        /// What this machine has.
+        here: String,
+    },
+    /// Units have no output, or a wrong one.
+    #[error("the job is not finished: {0}")]
+    Unfinished(String),
+}
+
+impl BatchError {
+    pub(crate) fn wrong(location: impl Into<String>, reason: impl ToString) -> BatchError {
+        BatchError::Wrong { location: location.into(), reason: reason.to_string() }
+    }
+}
