@@ -1,5 +1,7 @@
 //! Plan → run, with interruptions → status → finish, over every kind of input.
 
+#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
+
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
