@@ -124,13 +124,27 @@ class Ray:
         self.environment = {**os.environ, "RAY_DISABLE_IMPORT_WARNING": "1", "RAY_USAGE_STATS_ENABLED": "0"}
         common = ["--object-store-memory=100000000", "--disable-usage-stats", "--include-dashboard=false"]
         self.head = self.start(["--head", f"--port={self.port}", "--num-cpus=0", f"--temp-dir={self.folder}", *common])
-        time.sleep(8)
-        self.nodes = [self.node(), self.node()]
+        # A client that comes too early doesn't try again.
+        self.wait_for("gcs_server", "raylet")
         import ray
 
         ray.init(address=self.address, log_to_driver=False)
-        while ray.cluster_resources().get("CPU", 0) < 2:
+        self.nodes: list[subprocess.Popen[bytes]] = []
+        # One after the other: two that start at the same moment disturb each other.
+        for count in (1, 2):
+            self.nodes.append(self.node())
+            while ray.cluster_resources().get("CPU", 0) < count:
+                time.sleep(0.5)
+
+    def wait_for(self, *programs: str) -> None:
+        for _ in range(240):
+            head = psutil.Process(self.head.pid).children(recursive=True)
+            running = {program for program in programs for one in head if one.is_running() and program in " ".join(one.cmdline()[:1])}
+            if running == set(programs):
+                time.sleep(3)
+                return
             time.sleep(0.5)
+        raise SystemExit("the head of the Ray cluster does not start")
 
     def start(self, arguments: list[str]) -> subprocess.Popen[bytes]:
         command = [str(VENV / "ray"), "start", "--block", *arguments]
