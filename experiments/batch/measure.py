@@ -148,6 +148,9 @@ class Ray:
 
     def start(self, arguments: list[str]) -> subprocess.Popen[bytes]:
         command = [str(VENV / "ray"), "start", "--block", *arguments]
+        if "--head" not in arguments:
+            # As a service manager does: a node that fails to start is started again.
+            command = ["bash", "-c", 'while true; do "$@"; sleep 2; done', "node", *command]
         return subprocess.Popen(command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
     def node(self) -> subprocess.Popen[bytes]:
