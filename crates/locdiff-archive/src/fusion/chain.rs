@@ -1,0 +1,294 @@
+//! Forward-backward over the pictures of one outing.
+//!
+//! A chain visits pictures in the order of their times. Each picture either belongs to the chain, then its place
+//! follows from the last one that did by the motion, or it is a stray and its place is independent. The weights,
+//! relative to "all pictures are strays", which has 1:
+//!
+//! * δ for every stray, (1 − δ)·(evidence) for every other picture,
+//! * (1 − ρ)·(kernel of the motion) for every link, over at most [`REACH`] − 1 strays,
+//! * ρ for every break: the chain begins anew at an unknown place.
+//!
+//! Sums are kept in units of the sum over everything so far, so that they neither overflow nor underflow.
+
+use super::motion::Motion;
+use super::support::Node;
+use locdiff_sphere::{LatLon, UnitVector};
+
+/// A link leads to one of so many next pictures.
+pub(super) const REACH: usize = 4;
+/// Pairs whose kernel is below this part of the largest are left out; a break costs less.
+const NEGLIGIBLE: f64 = 1e-4;
+/// Directions are asked within so many standard deviations.
+const WINDOW: f64 = 2.6;
+
+/// One pair of cells of two pictures.
+#[derive(Debug, Clone, Copy)]
+struct Pair {
+    from: u32,
+    to: u32,
+    weight: f32,
+    /// Direction at the first cell, how much it turns to the second, and its standard deviation; in bins.
+    bearing: f32,
+    turn: f32,
+    blur: f32,
+}
+
+/// The pairs between two pictures.
+#[derive(Debug, Default)]
+struct Link {
+    pairs: Vec<Pair>,
+}
+
+/// All pictures of an outing with the links between them.
+pub(super) struct Chain<'a> {
+    nodes: &'a [Vec<Node>],
+    headings: usize,
+    /// `links[j][r]` leads to picture j from picture j − 1 − r.
+    links: Vec<Vec<Link>>,
+}
+
+/// Probabilities, given a share of strays.
+#[derive(Debug, Clone)]
+pub(super) struct Outcome {
+    /// The logarithm of the evidence, against all pictures being strays.
+    pub(super) log_evidence: f64,
+    pub(super) pictures: Vec<Marginal>,
+}
+
+/// What is known of one picture.
+#[derive(Debug, Clone)]
+pub(super) struct Marginal {
+    /// Probabilities of its cells, if it belongs to the chain; together the probability that it does.
+    pub(super) posterior: Vec<f64>,
+    /// What the earlier pictures alone predict for each cell, and the later ones, as densities up to a factor.
+    pub(super) before: Vec<f64>,
+    pub(super) after: Vec<f64>,
+    /// Of the links from each of the last [`REACH`] pictures, the part of the posterior.
+    pub(super) from: [f64; REACH],
+}
+
+impl<'a> Chain<'a> {
+    pub(super) fn new(nodes: &'a [Vec<Node>], times: &[f64], motion: &Motion) -> Chain<'a> {
+        let headings = motion.headings();
+        let link = |from: usize, to: usize| {
+            let step = motion.step(times[to] - times[from]);
+            if step.is_idle() {
+                return Link::default();
+            }
+            let mut pairs = Vec::new();
+            let mut largest = 0.0_f64;
+            for (x, here) in nodes[from].iter().enumerate() {
+                for (y, there) in nodes[to].iter().enumerate() {
+                    let cosine = dot(here.direction, there.direction);
+                    let weight = step.weight(cosine, here.variance + there.variance);
+                    if weight.density > NEGLIGIBLE * largest {
+                        largest = largest.max(weight.density);
+                        let (x, y) = (x as u32, y as u32);
+                        pairs.push((x, y, weight));
+                    }
+                }
+            }
+            pairs.retain(|(.., weight)| weight.density > NEGLIGIBLE * largest);
+            let pairs = pairs.into_iter().map(|(from_node, to_node, weight)| {
+                let mut pair = Pair {
+                    from: from_node,
+                    to: to_node,
+                    weight: weight.density as f32,
+                    bearing: 0.0,
+                    turn: 0.0,
+                    blur: f32::INFINITY,
+                };
+                if headings > 1 {
+                    let here = &nodes[from][from_node as usize];
+                    let there = &nodes[to][to_node as usize];
+                    let bins = headings as f64 / 360.0;
+                    let (here, there) = (here.place(), there.place());
+                    let (leaving, arriving) = bearings(here, there, step.is_ahead());
+                    pair.bearing = (leaving * bins) as f32;
+                    pair.turn = ((arriving - leaving) * bins) as f32;
+                    // Bins are as wide as one.
+                    pair.blur = (weight.blur.to_degrees() * bins).hypot(0.5) as f32;
+                }
+                pair
+            });
+            Link { pairs: pairs.collect() }
+        };
+        let links = (0..nodes.len())
+            .map(|to| (0..REACH.min(to)).map(|r| link(to - 1 - r, to)).collect())
+            .collect();
+        Chain { nodes, headings, links }
+    }
+
+    /// Forward and backward, for shares of strays and of breaks.
+    pub(super) fn run(&self, stray: f64, rupture: f64) -> Outcome {
+        let (count, bins) = (self.nodes.len(), self.headings);
+        let even = 1.0 / bins as f64;
+        // The logarithm of the sum over everything up to a picture.
+        let mut totals = vec![0.0; count];
+        let before = |totals: &[f64], j: usize| if j == 0 { 0.0 } else { totals[j - 1] };
+        let mut forward: Vec<Vec<f64>> = Vec::with_capacity(count);
+        let mut predictions: Vec<Vec<f64>> = Vec::with_capacity(count);
+        for j in 0..count {
+            let so_far = before(&totals, j);
+            let first = (1.0 - rupture) * stray.powi(j as i32) * (-so_far).exp();
+            let mut prediction = vec![(rupture + first) * even; self.nodes[j].len() * bins];
+            for (r, link) in self.links[j].iter().enumerate() {
+                let i = j - 1 - r;
+                let factor =
+                    (1.0 - rupture) * stray.powi(r as i32) * (totals[i] - so_far).exp();
+                link.forward(&forward[i], &mut prediction, bins, factor);
+            }
+            let mut state = prediction.clone();
+            for (node, row) in self.nodes[j].iter().zip(state.chunks_exact_mut(bins)) {
+                row.iter_mut().for_each(|value| *value *= (1.0 - stray) * node.mass);
+            }
+            let grown = state.iter().sum::<f64>() + stray;
+            totals[j] = so_far + grown.ln();
+            state.iter_mut().for_each(|value| *value /= grown);
+            forward.push(state);
+            predictions.push(prediction);
+        }
+        let end = totals.last().copied().unwrap_or(0.0);
+        // What follows a picture that belongs to the chain; times the evidence of that picture itself.
+        let mut backward: Vec<Vec<f64>> = vec![Vec::new(); count];
+        let mut weighted: Vec<Vec<f64>> = vec![Vec::new(); count];
+        let (mut restart, mut anew) = (0.0, 0.0);
+        for i in (0..count).rev() {
+            if i + 1 < count {
+                let step = (totals[i] - totals[i + 1]).exp();
+                restart = step * (anew + stray * restart);
+            }
+            let rest = stray.powi((count - 1 - i) as i32) * (totals[i] - end).exp();
+            let mut state = vec![rupture * restart + rest; self.nodes[i].len() * bins];
+            for r in 0..REACH {
+                let j = i + 1 + r;
+                if j < count {
+                    let factor =
+                        (1.0 - rupture) * stray.powi(r as i32) * (totals[i] - totals[j]).exp();
+                    self.links[j][r].backward(&weighted[j], &mut state, bins, factor);
+                }
+            }
+            let mut scaled = state.clone();
+            for (node, row) in self.nodes[i].iter().zip(scaled.chunks_exact_mut(bins)) {
+                row.iter_mut().for_each(|value| *value *= (1.0 - stray) * node.mass);
+            }
+            anew = scaled.iter().sum::<f64>() * even;
+            backward[i] = state;
+            weighted[i] = scaled;
+        }
+        let pictures = (0..count).map(|j| {
+            let rows = |values: &[f64]| -> Vec<f64> {
+                values.chunks_exact(bins).map(|row| row.iter().sum()).collect()
+            };
+            let both: Vec<f64> = forward[j].iter().zip(&backward[j]).map(|(a, b)| a * b).collect();
+            let mut from = [0.0; REACH];
+            for (r, link) in self.links[j].iter().enumerate() {
+                let i = j - 1 - r;
+                let mut part = vec![0.0; predictions[j].len()];
+                let so_far = before(&totals, j);
+                let grown = (totals[j] - so_far).exp();
+                let factor = (1.0 - rupture) * stray.powi(r as i32) * (totals[i] - so_far).exp();
+                link.forward(&forward[i], &mut part, bins, factor / grown);
+                from[r] = part.iter().zip(&weighted[j]).map(|(a, b)| a * b).sum();
+            }
+            Marginal {
+                posterior: rows(&both),
+                before: rows(&predictions[j]),
+                after: rows(&backward[j]),
+                from,
+            }
+        });
+        Outcome { log_evidence: end, pictures: pictures.collect() }
+    }
+}
+
+impl Link {
+    fn forward(&self, from: &[f64], to: &mut [f64], bins: usize, factor: f64) {
+        if factor == 0.0 {
+            return;
+        }
+        for pair in &self.pairs {
+            let weight = factor * f64::from(pair.weight);
+            let (x, y) = (pair.from as usize, pair.to as usize);
+            if bins == 1 {
+                to[y] += weight * from[x];
+                continue;
+            }
+            let (from, to) = (&from[x * bins..][..bins], &mut to[y * bins..][..bins]);
+            pair.for_each_bin(bins, |bin, share, lower, upper, part| {
+                let value = weight * share * from[bin];
+                to[lower] += (1.0 - part) * value;
+                to[upper] += part * value;
+            });
+        }
+    }
+
+    /// The transpose of [`Link::forward`].
+    fn backward(&self, to: &[f64], from: &mut [f64], bins: usize, factor: f64) {
+        if factor == 0.0 {
+            return;
+        }
+        for pair in &self.pairs {
+            let weight = factor * f64::from(pair.weight);
+            let (x, y) = (pair.from as usize, pair.to as usize);
+            if bins == 1 {
+                from[x] += weight * to[y];
+                continue;
+            }
+            let (from, to) = (&mut from[x * bins..][..bins], &to[y * bins..][..bins]);
+            pair.for_each_bin(bins, |bin, share, lower, upper, part| {
+                from[bin] += weight * share * ((1.0 - part) * to[lower] + part * to[upper]);
+            });
+        }
+    }
+}
+
+impl Pair {
+    /// Hears the bins of directions at the first cell that lead to the second, the density of each (its mean over all
+    /// directions is 1), and the two bins at the second cell that the direction falls between.
+    fn for_each_bin(&self, bins: usize, mut hear: impl FnMut(usize, f64, usize, usize, f64)) {
+        let (bearing, blur) = (f64::from(self.bearing), f64::from(self.blur));
+        let wide = blur > 0.2 * bins as f64;
+        let (low, high, peak) = if wide {
+            (0, bins as i64 - 1, 1.0)
+        } else {
+            let low = (bearing - WINDOW * blur).ceil() as i64;
+            let high = (bearing + WINDOW * blur).floor() as i64;
+            (low, high, bins as f64 / (blur * std::f64::consts::TAU.sqrt()))
+        };
+        let turn = f64::from(self.turn);
+        let whole = turn.floor();
+        let (part, shift) = (turn - whole, whole as i64);
+        for k in low..=high {
+            let share = if wide {
+                1.0
+            } else {
+                peak * (-0.5 * ((k as f64 - bearing) / blur).powi(2)).exp()
+            };
+            let bin = k.rem_euclid(bins as i64) as usize;
+            let lower = (k + shift).rem_euclid(bins as i64) as usize;
+            hear(bin, share, lower, (lower + 1) % bins, part);
+        }
+    }
+}
+
+/// The directions of a flight from one place to another at both ends, in degrees.
+fn bearings(here: LatLon, there: LatLon, ahead: bool) -> (f64, f64) {
+    let leaving = here.bearing_to(there);
+    let arriving = there.bearing_to(here) + 180.0;
+    let round = if ahead { 0.0 } else { 180.0 };
+    (leaving + round, arriving + round)
+}
+
+fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
+    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+}
+
+/// The direction of a weighted mean of nodes.
+pub(super) fn mean_of<'n>(nodes: impl Iterator<Item = (f64, &'n Node)>) -> Option<LatLon> {
+    let mut sum = [0.0; 3];
+    for (weight, node) in nodes {
+        (0..3).for_each(|axis| sum[axis] += weight * node.direction[axis]);
+    }
+    UnitVector::from_direction(sum).map(LatLon::from)
+}
