@@ -36,7 +36,10 @@ fn predicted(hash: ContentHash, fused: bool) -> Prediction {
         radius_90_km: 20.0,
         candidates: vec![Candidate { latitude: 1.5, longitude: -2.5, mass: 0.75, radius_km: 5.0 }],
         influences: vec!["picture before: 1.2 nats, 300 km".to_owned()],
-        density: Some(DensityRecord::of(&Density::exponential(&Coefficients::of(at(1.5, -2.5), 7)))),
+        density: Some(DensityRecord::of(&Density::exponential(&Coefficients::of(
+            at(1.5, -2.5),
+            7,
+        )))),
         error: None,
     }
 }
@@ -122,7 +125,10 @@ fn pictures_with_a_place_graphics_and_unreadable_files_are_not_predicted() {
     assert_eq!(wanted[0].path, "plain");
     let entries = library.entries("m", "1").expect("entries");
     let gps = entries.iter().find(|entry| entry.path == "gps").expect("an entry");
-    assert_eq!((gps.gps, gps.time, &gps.camera), (files[0].facts.gps, files[0].facts.time, &files[0].facts.camera));
+    assert_eq!(
+        (gps.gps, gps.time, &gps.camera),
+        (files[0].facts.gps, files[0].facts.time, &files[0].facts.camera)
+    );
 }
 
 #[test]
@@ -137,7 +143,9 @@ fn predictions_and_decisions_are_what_was_stored() {
     assert_eq!(stored, Some(Prediction { density: None, ..single }));
     library.predict(std::slice::from_ref(&fused)).expect("predicted");
     library.predict(&[fused]).expect("predicted again");
-    assert!(library.entries("m", "1").expect("entries")[0].prediction.as_ref().is_some_and(|p| p.fused));
+    assert!(
+        library.entries("m", "1").expect("entries")[0].prediction.as_ref().is_some_and(|p| p.fused)
+    );
     let density = library.density(hash, "m", "1", true).expect("read").expect("a density");
     let original = Density::exponential(&Coefficients::of(at(1.5, -2.5), 7));
     assert!((density.log_density(at(3.0, 4.0)) - original.log_density(at(3.0, 4.0))).abs() < 1e-4);
@@ -148,7 +156,10 @@ fn predictions_and_decisions_are_what_was_stored() {
     }
     let unknown = ContentHash::of(b"never scanned");
     assert!(matches!(library.predict(&[predicted(unknown, false)]), Err(LibraryError::Unknown(_))));
-    assert!(matches!(library.decide(unknown, Some(Decision::Accepted)), Err(LibraryError::Unknown(_))));
+    assert!(matches!(
+        library.decide(unknown, Some(Decision::Accepted)),
+        Err(LibraryError::Unknown(_))
+    ));
 }
 
 #[test]
@@ -159,7 +170,8 @@ fn foreign_and_newer_files_are_refused() {
     other.execute_batch("CREATE TABLE t (x)").expect("a table");
     assert!(matches!(Library::open(&path), Err(LibraryError::Foreign(_))));
     drop(open(folder.path()));
-    let newer = rusqlite::Connection::open(folder.path().join("library.sqlite")).expect("a database");
+    let newer =
+        rusqlite::Connection::open(folder.path().join("library.sqlite")).expect("a database");
     newer.pragma_update(None, "user_version", 99).expect("a version");
     let error = Library::open(&folder.path().join("library.sqlite")).expect_err("too new");
     assert!(error.to_string().contains("schema 99"), "{error}");
@@ -183,7 +195,8 @@ fn work(folder: &Path) {
         // The outside world counts what was read: each file once, but for those in flight at a kill.
         library.record(scan, &new).expect("recorded");
         let wanted = library.unpredicted("m", "1", AT_ONCE).expect("a list");
-        let predictions: Vec<Prediction> = wanted.iter().map(|w| predicted(w.hash, false)).collect();
+        let predictions: Vec<Prediction> =
+            wanted.iter().map(|w| predicted(w.hash, false)).collect();
         library.predict(&predictions).expect("predicted");
     }
     library.finish_scan(scan).expect("finished");

@@ -13,7 +13,12 @@ use locdiff_archive::tags::{
 use locdiff_sphere::LatLon;
 
 fn tag(latitude: f64, longitude: f64) -> PlaceTag {
-    PlaceTag::estimated(LatLon::new(latitude, longitude).expect("a place"), 12.34, "earth-view", "2")
+    PlaceTag::estimated(
+        LatLon::new(latitude, longitude).expect("a place"),
+        12.34,
+        "earth-view",
+        "2",
+    )
 }
 
 /// A TIFF structure with a description, a camera, a date in a sub-directory and a maker's note with offsets of its own.
@@ -126,7 +131,10 @@ fn exif_gets_a_place_and_keeps_the_rest() {
                 let start = at(&tagged, &old[..4]).expect("a header");
                 let differ = old.iter().zip(&tagged[start..]).filter(|(a, b)| a != b).count();
                 assert!(differ <= 4, "{differ}");
-                assert!(matches!(with_place(&tagged, &tag(1.0, 2.0), false), Err(TagError::HasPlace)));
+                assert!(matches!(
+                    with_place(&tagged, &tag(1.0, 2.0), false),
+                    Err(TagError::HasPlace)
+                ));
                 let forced = with_place(&tagged, &tag(1.0, -2.0), true).expect("forced");
                 assert!((degrees(&fields(&forced), Tag::GPSLongitude) - 2.0).abs() < 1e-7);
             }
@@ -218,15 +226,20 @@ fn hash(path: &Path) -> ContentHash {
 fn undo_restores_every_byte() {
     let picture = jpeg(Some(&structure(false, true)));
     let sidecar = locdiff_archive::tags::new_sidecar(&tag(0.5, 0.5)).replace("GPSL", "NoL");
-    let files =
-        [("a.jpg", picture.clone()), ("b.jpg", picture), ("b.jpg.xmp", sidecar.into_bytes()), ("c.png", png(None))];
+    let files = [
+        ("a.jpg", picture.clone()),
+        ("b.jpg", picture),
+        ("b.jpg.xmp", sidecar.into_bytes()),
+        ("c.png", png(None)),
+    ];
     let mut archive = Archive::new(&files);
     let before = archive.contents();
     let place = tag(48.1, 11.5);
     for name in ["a.jpg", "b.jpg", "c.png"] {
         let path = archive.path(name);
         let content = hash(&path);
-        let sidecar = write_sidecar(&mut archive.library, &path, content, &place, false).expect("a sidecar");
+        let sidecar =
+            write_sidecar(&mut archive.library, &path, content, &place, false).expect("a sidecar");
         assert_eq!(sidecar, sidecar_of(&path));
         let text = fs::read_to_string(&sidecar).expect("a text");
         assert!(place_in_sidecar(&text).expect("XMP").is_some());
@@ -250,7 +263,8 @@ fn files_that_others_changed_are_left_alone() {
     let mut archive = Archive::new(&[("a.jpg", jpeg(None))]);
     let path = archive.path("a.jpg");
     let content = hash(&path);
-    let sidecar = write_sidecar(&mut archive.library, &path, content, &tag(1.0, 2.0), false).expect("written");
+    let sidecar = write_sidecar(&mut archive.library, &path, content, &tag(1.0, 2.0), false)
+        .expect("written");
     fs::write(&sidecar, "<changed/>").expect("changed");
     let written = archive.library.written_tags().expect("a log");
     assert!(matches!(undo(&mut archive.library, &written[0]), Err(TagError::Changed(_))));

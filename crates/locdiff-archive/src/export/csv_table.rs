@@ -2,16 +2,8 @@
 
 use super::{Pin, degrees};
 
-const COLUMNS: [&str; 8] = [
-    "path",
-    "latitude",
-    "longitude",
-    "source",
-    "time",
-    "radius_68_km",
-    "confidence",
-    "model",
-];
+const COLUMNS: [&str; 8] =
+    ["path", "latitude", "longitude", "source", "time", "radius_68_km", "confidence", "model"];
 
 /// A table.
 pub fn csv(pins: &[Pin]) -> String {

@@ -99,7 +99,8 @@ fn measurements_precede_decisions_and_estimates() {
         prediction: Some(prediction.clone()),
         decision,
     };
-    let pin = |gps, decision| Pin::of(&entry(gps, decision)).map(|p| (p.place.latitude(), p.source));
+    let pin =
+        |gps, decision| Pin::of(&entry(gps, decision)).map(|p| (p.place.latitude(), p.source));
     assert_eq!(pin(Some(at(1.0)), Some(Decision::Moved(at(2.0)))), Some((1.0, PinSource::Gps)));
     assert_eq!(pin(None, Some(Decision::Moved(at(2.0)))), Some((2.0, PinSource::Hand)));
     assert_eq!(pin(None, Some(Decision::Accepted)), Some((3.0, PinSource::AcceptedEstimate)));

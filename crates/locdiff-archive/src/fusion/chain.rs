@@ -17,7 +17,7 @@ use locdiff_sphere::{LatLon, UnitVector};
 /// A link leads to one of so many next pictures.
 pub(super) const REACH: usize = 4;
 /// Pairs whose kernel is below this part of the largest are left out; a break costs less.
-const NEGLIGIBLE: f64 = 1e-4;
+const NEGLIGIBLE: f64 = 1e-3;
 /// Directions are asked within so many standard deviations.
 const WINDOW: f64 = 2.6;
 
@@ -58,7 +58,7 @@ pub(super) struct Outcome {
 /// What is known of one picture.
 #[derive(Debug, Clone)]
 pub(super) struct Marginal {
-    /// Probabilities of its cells, if it belongs to the chain; together the probability that it does.
+    /// Probabilities of its cells, if it is linked to another picture; together the probability that it is.
     pub(super) posterior: Vec<f64>,
     /// What the earlier pictures alone predict for each cell, and the later ones, as densities up to a factor.
     pub(super) before: Vec<f64>,
@@ -68,8 +68,15 @@ pub(super) struct Marginal {
 }
 
 impl<'a> Chain<'a> {
-    pub(super) fn new(nodes: &'a [Vec<Node>], times: &[f64], motion: &Motion) -> Chain<'a> {
-        let headings = motion.headings();
+    /// `headings` directions are told apart, or none if it is 1: faster, and good enough to find out which cells matter.
+    pub(super) fn new(
+        nodes: &'a [Vec<Node>],
+        times: &[f64],
+        motion: &Motion,
+        headings: usize,
+    ) -> Chain<'a> {
+        let frames: Vec<Vec<Frame>> =
+            nodes.iter().map(|nodes| nodes.iter().map(Frame::of).collect()).collect();
         let link = |from: usize, to: usize| {
             let step = motion.step(times[to] - times[from]);
             if step.is_idle() {
@@ -99,10 +106,9 @@ impl<'a> Chain<'a> {
                     blur: f32::INFINITY,
                 };
                 if headings > 1 {
-                    let here = &nodes[from][from_node as usize];
-                    let there = &nodes[to][to_node as usize];
+                    let here = &frames[from][from_node as usize];
+                    let there = &frames[to][to_node as usize];
                     let bins = headings as f64 / 360.0;
-                    let (here, there) = (here.place(), there.place());
                     let (leaving, arriving) = bearings(here, there, step.is_ahead());
                     pair.bearing = (leaving * bins) as f32;
                     pair.turn = ((arriving - leaving) * bins) as f32;
@@ -128,14 +134,15 @@ impl<'a> Chain<'a> {
         let before = |totals: &[f64], j: usize| if j == 0 { 0.0 } else { totals[j - 1] };
         let mut forward: Vec<Vec<f64>> = Vec::with_capacity(count);
         let mut predictions: Vec<Vec<f64>> = Vec::with_capacity(count);
+        // What a picture would have if it were the only one of its chain, in units of its evidence.
+        let mut alone = vec![0.0; count];
         for j in 0..count {
             let so_far = before(&totals, j);
             let first = (1.0 - rupture) * stray.powi(j as i32) * (-so_far).exp();
             let mut prediction = vec![(rupture + first) * even; self.nodes[j].len() * bins];
             for (r, link) in self.links[j].iter().enumerate() {
                 let i = j - 1 - r;
-                let factor =
-                    (1.0 - rupture) * stray.powi(r as i32) * (totals[i] - so_far).exp();
+                let factor = (1.0 - rupture) * stray.powi(r as i32) * (totals[i] - so_far).exp();
                 link.forward(&forward[i], &mut prediction, bins, factor);
             }
             let mut state = prediction.clone();
@@ -145,6 +152,7 @@ impl<'a> Chain<'a> {
             let grown = state.iter().sum::<f64>() + stray;
             totals[j] = so_far + grown.ln();
             state.iter_mut().for_each(|value| *value /= grown);
+            alone[j] = (rupture + first) * (1.0 - stray) / grown;
             forward.push(state);
             predictions.push(prediction);
         }
@@ -159,7 +167,9 @@ impl<'a> Chain<'a> {
                 restart = step * (anew + stray * restart);
             }
             let rest = stray.powi((count - 1 - i) as i32) * (totals[i] - end).exp();
-            let mut state = vec![rupture * restart + rest; self.nodes[i].len() * bins];
+            let base = rupture * restart + rest;
+            alone[i] *= base;
+            let mut state = vec![base; self.nodes[i].len() * bins];
             for r in 0..REACH {
                 let j = i + 1 + r;
                 if j < count {
@@ -181,24 +191,37 @@ impl<'a> Chain<'a> {
                 values.chunks_exact(bins).map(|row| row.iter().sum()).collect()
             };
             let both: Vec<f64> = forward[j].iter().zip(&backward[j]).map(|(a, b)| a * b).collect();
-            let mut from = [0.0; REACH];
-            for (r, link) in self.links[j].iter().enumerate() {
-                let i = j - 1 - r;
-                let mut part = vec![0.0; predictions[j].len()];
-                let so_far = before(&totals, j);
-                let grown = (totals[j] - so_far).exp();
-                let factor = (1.0 - rupture) * stray.powi(r as i32) * (totals[i] - so_far).exp();
-                link.forward(&forward[i], &mut part, bins, factor / grown);
-                from[r] = part.iter().zip(&weighted[j]).map(|(a, b)| a * b).sum();
-            }
+            let posterior = rows(&both).into_iter().zip(&self.nodes[j]);
+            let posterior = posterior.map(|(both, node)| (both - alone[j] * node.mass).max(0.0));
             Marginal {
-                posterior: rows(&both),
+                posterior: posterior.collect(),
                 before: rows(&predictions[j]),
                 after: rows(&backward[j]),
-                from,
+                from: self.sources(j, &forward, &weighted[j], &totals, stray, rupture),
             }
         });
         Outcome { log_evidence: end, pictures: pictures.collect() }
+    }
+
+    /// Of the links to a picture from each of the last ones, the part of the posterior.
+    fn sources(
+        &self,
+        j: usize,
+        forward: &[Vec<f64>],
+        weighted: &[f64],
+        totals: &[f64],
+        stray: f64,
+        rupture: f64,
+    ) -> [f64; REACH] {
+        let mut from = [0.0; REACH];
+        for (r, link) in self.links[j].iter().enumerate() {
+            let i = j - 1 - r;
+            let mut part = vec![0.0; weighted.len()];
+            let factor = (1.0 - rupture) * stray.powi(r as i32) * (totals[i] - totals[j]).exp();
+            link.forward(&forward[i], &mut part, self.headings, factor);
+            from[r] = part.iter().zip(weighted).map(|(a, b)| a * b).sum();
+        }
+        from
     }
 }
 
@@ -259,25 +282,52 @@ impl Pair {
         let turn = f64::from(self.turn);
         let whole = turn.floor();
         let (part, shift) = (turn - whole, whole as i64);
+        // exp(−½x²) in equal steps of x, by multiplication only.
+        let (mut share, mut ratio, bend) = if wide {
+            (1.0, 1.0, 1.0)
+        } else {
+            let (first, step) = ((low as f64 - bearing) / blur, 1.0 / blur);
+            let ratio = (-first * step - 0.5 * step * step).exp();
+            (peak * (-0.5 * first * first).exp(), ratio, (-step * step).exp())
+        };
         for k in low..=high {
-            let share = if wide {
-                1.0
-            } else {
-                peak * (-0.5 * ((k as f64 - bearing) / blur).powi(2)).exp()
-            };
             let bin = k.rem_euclid(bins as i64) as usize;
             let lower = (k + shift).rem_euclid(bins as i64) as usize;
             hear(bin, share, lower, (lower + 1) % bins, part);
+            share *= ratio;
+            ratio *= bend;
         }
     }
 }
 
 /// The directions of a flight from one place to another at both ends, in degrees.
-fn bearings(here: LatLon, there: LatLon, ahead: bool) -> (f64, f64) {
-    let leaving = here.bearing_to(there);
-    let arriving = there.bearing_to(here) + 180.0;
+fn bearings(here: &Frame, there: &Frame, ahead: bool) -> (f64, f64) {
+    let leaving = here.bearing_to(there.up);
+    let arriving = there.bearing_to(here.up) + 180.0;
     let round = if ahead { 0.0 } else { 180.0 };
     (leaving + round, arriving + round)
+}
+
+/// A place with the directions east and north there.
+struct Frame {
+    up: [f64; 3],
+    east: [f64; 3],
+    north: [f64; 3],
+}
+
+impl Frame {
+    fn of(node: &Node) -> Frame {
+        let [x, y, z] = node.direction;
+        let across = x.hypot(y);
+        // At a pole every direction is as good as any other, as long as it is the same each time.
+        let (cos, sin) = if across > 0.0 { (x / across, y / across) } else { (1.0, 0.0) };
+        Frame { up: node.direction, east: [-sin, cos, 0.0], north: [-z * cos, -z * sin, across] }
+    }
+
+    /// Degrees clockwise from north.
+    fn bearing_to(&self, there: [f64; 3]) -> f64 {
+        dot(there, self.east).atan2(dot(there, self.north)).to_degrees()
+    }
 }
 
 fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {

@@ -102,8 +102,8 @@ impl Default for FusionOptions {
     fn default() -> FusionOptions {
         FusionOptions {
             motion: Motion::default(),
-            strays: vec![(0.02, 0.4), (0.1, 0.25), (0.35, 0.15), (1.0, 0.2)],
-            wrong: 0.01,
+            strays: vec![(0.01, 0.45), (0.1, 0.2), (0.35, 0.15), (1.0, 0.2)],
+            wrong: 0.03,
             breaks: 1e-3,
             correlated_s: 60.0,
             rounds: 3,
@@ -128,7 +128,7 @@ impl FusionOptions {
 pub struct Fused {
     /// Where the picture was taken. Of a known place: a narrow density around it.
     pub density: Density,
-    /// Probability that the picture is not part of the outing; then its single density holds.
+    /// Probability that no other sighting says anything of this one; then its single density holds.
     pub stray: f64,
     /// How far the most probable place moved.
     pub moved_km: f64,
@@ -139,10 +139,12 @@ pub struct Fused {
 /// No more sightings than this are fused at once; longer outings are cut, with an overlap.
 const MOST_AT_ONCE: usize = 160;
 const OVERLAP: usize = 24;
+/// The share of strays while cells are divided.
+const EXPLORED_STRAYS: f64 = 0.1;
 /// A single density with less than this is left out of the mixture.
 const LEAST_STRAY: f64 = 1e-3;
 /// Kernels are wider than cells by this factor, so that no gaps show between them.
-const KERNEL_OVER_CELL: f64 = 1.35;
+const KERNEL_OVER_CELL: f64 = 1.1;
 
 /// Fuses the sightings of one outing, in any order. Results are in the order of the sightings.
 pub fn fuse(sightings: &[Sighting], options: &FusionOptions) -> Vec<Fused> {
@@ -188,19 +190,19 @@ fn fuse_part(sightings: &[Sighting], order: &[usize], options: &FusionOptions) -
             (_, None) => Vec::new(),
         })
         .collect();
-    let mut result = run(&nodes, &times, options);
     for round in 0..options.rounds {
+        let result = explore(&nodes, &times, options, round);
         for (j, likelihood) in likelihoods.iter().enumerate() {
             if let Some(likelihood) = likelihood {
-                nodes[j] = likelihood.refine(&nodes[j], &result.best.pictures[j].posterior);
+                nodes[j] = likelihood.refine(&nodes[j], &result.pictures[j].posterior);
                 if round + 1 == options.rounds {
                     let fixes = fixes_near(&ordered, j);
                     nodes[j] = likelihood.with_rings(std::mem::take(&mut nodes[j]), &fixes);
                 }
             }
         }
-        result = run(&nodes, &times, options);
     }
+    let result = run(&nodes, &times, options);
     let picture = |j: usize| {
         let (sighting, nodes) = (ordered[j], &nodes[j]);
         let posterior: Vec<f64> = (0..nodes.len())
@@ -242,8 +244,15 @@ struct Averaged {
     best: Outcome,
 }
 
+/// Forward-backward to find out which cells matter: for one share of strays, and with directions in the last round only.
+fn explore(nodes: &[Vec<Node>], times: &[f64], options: &FusionOptions, round: usize) -> Outcome {
+    let last = round + 1 == options.rounds;
+    let headings = if last { options.motion.headings() } else { 1 };
+    Chain::new(nodes, times, &options.motion, headings).run(EXPLORED_STRAYS, options.breaks)
+}
+
 fn run(nodes: &[Vec<Node>], times: &[f64], options: &FusionOptions) -> Averaged {
-    let chain = Chain::new(nodes, times, &options.motion);
+    let chain = Chain::new(nodes, times, &options.motion, options.motion.headings());
     let some = options.strays.iter().filter(|(share, _)| *share < 1.0);
     let outcomes: Vec<(f64, Outcome)> = some
         .map(|(share, prior)| {
@@ -312,10 +321,15 @@ fn smooth(nodes: &[Node], posterior: &[f64]) -> Vec<(f64, Density)> {
         let kernel = Kernel::new(width.clamp(0.01, 5000.0)).ok()?;
         Some((weight, PointMasses::new(places, &masses).ok()?.spread(kernel)))
     };
-    sizes.into_iter().filter(|(.., masses)| masses.iter().sum::<f64>() > 1e-5).filter_map(part).collect()
+    sizes
+        .into_iter()
+        .filter(|(.., masses)| masses.iter().sum::<f64>() > 1e-5)
+        .filter_map(part)
+        .collect()
 }
 
 fn around(place: LatLon, error_km: f64) -> Density {
     let kernel = Kernel::new(error_km.clamp(0.01, 5000.0)).unwrap_or_default();
-    PointMasses::new(vec![place], &[1.0]).map_or_else(|_| Density::uniform(), |one| one.spread(kernel))
+    PointMasses::new(vec![place], &[1.0])
+        .map_or_else(|_| Density::uniform(), |one| one.spread(kernel))
 }

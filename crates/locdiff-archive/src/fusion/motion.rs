@@ -103,11 +103,8 @@ impl Motion {
             Motion::Travel(travel) => {
                 let hours = seconds.abs() / 3600.0;
                 let straight = travel.straight_hours;
-                let hours = if hours > straight {
-                    straight * (hours / straight).powf(0.6)
-                } else {
-                    hours
-                };
+                let hours =
+                    if hours > straight { straight * (hours / straight).powf(0.6) } else { hours };
                 let total: f64 = travel.ways.iter().map(|(share, _)| share).sum();
                 let way = |(share, speed): &(f64, f64)| {
                     let km2 = (speed * hours).powi(2) + 2.0 * travel.slack_km.powi(2);

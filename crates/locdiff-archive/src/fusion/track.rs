@@ -122,8 +122,7 @@ impl Track {
         }
         let part = (time_s - before.time_s) / between;
         let distance = before.place.distance_km(after.place);
-        let place =
-            before.place.destination(before.place.bearing_to(after.place), part * distance);
+        let place = before.place.destination(before.place.bearing_to(after.place), part * distance);
         // Largest in the middle, none at the ends.
         let detour = DETOUR * distance * 2.0 * (part * (1.0 - part)).sqrt();
         Some((place, RECEIVER_KM.hypot(detour)))

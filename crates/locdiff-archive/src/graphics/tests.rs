@@ -62,7 +62,11 @@ fn photo(rng: &mut impl Rng) -> Image {
             let texture: f64 = octaves.iter().map(|field| field[at]).sum::<f64>() * 0.5;
             let slope = 40.0 * y as f64 / SIDE as f64;
             std::array::from_fn(|channel| {
-                let light = if y < horizon { sky[channel] - slope } else { base[channel] + contrast * texture };
+                let light = if y < horizon {
+                    sky[channel] - slope
+                } else {
+                    base[channel] + contrast * texture
+                };
                 let grain: f64 = StandardNormal.sample(rng);
                 light - darkness + noise * grain
             })
@@ -75,8 +79,7 @@ fn photo(rng: &mut impl Rng) -> Image {
 fn graphic(rng: &mut impl Rng) -> Image {
     let color = |rng: &mut dyn FnMut() -> f64| std::array::from_fn(|_| (255.0 * rng()).round());
     let mut next = || rng.random_range(0.0..1.0_f64);
-    let background: [f64; 3] =
-        if next() < 0.5 { [255.0; 3] } else { color(&mut next) };
+    let background: [f64; 3] = if next() < 0.5 { [255.0; 3] } else { color(&mut next) };
     let mut image = vec![background; SIDE * SIDE];
     let style = (3.0 * next()) as usize;
     let shapes = 3 + (10.0 * next()) as usize;

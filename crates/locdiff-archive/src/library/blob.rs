@@ -53,7 +53,8 @@ fn write(record: &DensityRecord, bytes: &mut Vec<u8>) {
             for cell in cells {
                 let digits = cell.to_string();
                 // A leading 1 keeps the zeros of the face and of the first quarters.
-                let code = digits.bytes().fold(1_u64, |code, digit| code << 4 | u64::from(digit & 15));
+                let code =
+                    digits.bytes().fold(1_u64, |code, digit| code << 4 | u64::from(digit & 15));
                 bytes.extend(code.to_le_bytes());
             }
             floats(masses.iter().map(|mass| *mass as f32), bytes);
@@ -209,7 +210,8 @@ mod tests {
         let cells = Density::cells(cells, &[0.2, 0.3, 0.5]).unwrap();
         let linear = Density::linear(&Coefficients::of(at(10.0, 10.0), 5));
         let mixture = Density::mixture(vec![(0.3, points.clone()), (0.7, cells.clone())]).unwrap();
-        let product = Density::product(vec![(0.5, points.clone()), (0.5, function.clone())]).unwrap();
+        let product =
+            Density::product(vec![(0.5, points.clone()), (0.5, function.clone())]).unwrap();
         vec![points, function, cells, linear, mixture, product]
     }
 
@@ -223,7 +225,10 @@ mod tests {
             for k in 0..40 {
                 let place = LatLon::new(f64::from(2 * k) - 40.0, 9.0 * f64::from(k)).unwrap();
                 let (before, after) = (density.log_density(place), again.log_density(place));
-                assert!(before == after || (before - after).abs() < 1e-3, "{density}: {before} {after}");
+                assert!(
+                    before == after || (before - after).abs() < 1e-3,
+                    "{density}: {before} {after}"
+                );
             }
         }
     }
@@ -239,7 +244,8 @@ mod tests {
         }
         // Lengths that nobody has memory for, and endless nesting.
         assert_eq!(unpack(&[POINTS, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255]), None);
-        let nested: Vec<u8> = (0..10_000).flat_map(|_| [MIXTURE, 1, 0, 0, 0, 0, 0, 128, 63]).collect();
+        let nested: Vec<u8> =
+            (0..10_000).flat_map(|_| [MIXTURE, 1, 0, 0, 0, 0, 0, 128, 63]).collect();
         assert_eq!(unpack(&nested), None);
     }
 }

@@ -128,7 +128,8 @@ impl Library {
     pub fn finish_scan(&mut self, scan: ScanId) -> Result<ScanSummary, LibraryError> {
         let transaction = self.connection.transaction()?;
         let root: String =
-            transaction.query_row("SELECT root FROM scans WHERE id = ?1", [scan.0], |r| r.get(0))?;
+            transaction
+                .query_row("SELECT root FROM scans WHERE id = ?1", [scan.0], |r| r.get(0))?;
         // Paths are compared as bytes: `photos` contains `photos/a.jpg`, not `photos2/a.jpg`.
         let trimmed = root.trim_end_matches(['/', '\\']);
         transaction.execute(

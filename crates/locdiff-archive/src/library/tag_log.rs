@@ -43,8 +43,7 @@ pub struct LoggedTag {
     pub hash_after: ContentHash,
 }
 
-const COLUMNS: &str =
-    "id, path, target, content, hash_before, bytes_before, backup, hash_after";
+const COLUMNS: &str = "id, path, target, content, hash_before, bytes_before, backup, hash_after";
 
 impl Library {
     /// Writes down what is about to be done to a file. The id of `tag` is not used.
@@ -67,7 +66,12 @@ impl Library {
 
     /// The file was written. A picture that was written in place has a new content, which inherits what was known
     /// of the old one.
-    pub fn tag_written(&mut self, id: TagId, size: u64, modified_ns: i64) -> Result<(), LibraryError> {
+    pub fn tag_written(
+        &mut self,
+        id: TagId,
+        size: u64,
+        modified_ns: i64,
+    ) -> Result<(), LibraryError> {
         let transaction = self.connection.transaction()?;
         let tag = transaction.query_row(
             &format!("SELECT {COLUMNS} FROM tags WHERE id = ?1"),
@@ -110,7 +114,12 @@ impl Library {
     }
 
     /// The file has its old content again.
-    pub fn tag_undone(&mut self, id: TagId, size: u64, modified_ns: i64) -> Result<(), LibraryError> {
+    pub fn tag_undone(
+        &mut self,
+        id: TagId,
+        size: u64,
+        modified_ns: i64,
+    ) -> Result<(), LibraryError> {
         let transaction = self.connection.transaction()?;
         let tag = transaction.query_row(
             &format!("SELECT {COLUMNS} FROM tags WHERE id = ?1"),

@@ -198,7 +198,8 @@ fn write_logged(library: &mut Library, tag: &LoggedTag, bytes: &[u8]) -> Result<
 /// A backup's name that is free, or the backup of this very content from an interrupted attempt.
 fn free_backup(picture: &Path, content: ContentHash) -> Result<PathBuf, TagError> {
     for number in 1..1000 {
-        let ending = if number == 1 { "_original".to_owned() } else { format!("_original{number}") };
+        let ending =
+            if number == 1 { "_original".to_owned() } else { format!("_original{number}") };
         let backup = whole_file::beside(picture, &ending);
         match fs::read(&backup) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(backup),

@@ -201,7 +201,8 @@ impl<'a> Tiff<'a> {
             Some([b'I', b'I', 42, 0]) => Order::Little,
             _ => return Err(TagError::Damaged("its Exif data has no TIFF header")),
         };
-        let offset = bytes.get(4..8).ok_or(TagError::Damaged("its Exif data ends in the header"))?;
+        let offset =
+            bytes.get(4..8).ok_or(TagError::Damaged("its Exif data ends in the header"))?;
         Ok(Tiff { bytes, order, main_at: order.u32(offset) as usize })
     }
 

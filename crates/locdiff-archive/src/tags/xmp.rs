@@ -172,8 +172,7 @@ fn degrees(text: &str, [positive, negative]: [char; 2]) -> Option<f64> {
         last if last.is_ascii_digit() => (text, 1.0),
         _ => return None,
     };
-    let parts: Option<Vec<f64>> =
-        numbers.split(',').map(|part| part.trim().parse().ok()).collect();
+    let parts: Option<Vec<f64>> = numbers.split(',').map(|part| part.trim().parse().ok()).collect();
     let parts = parts.filter(|parts| parts.len() <= 3 && parts.iter().all(|p| p.is_finite()))?;
     let (&first, smaller) = parts.split_first()?;
     let valid = smaller.iter().all(|part| (0.0..60.0).contains(part));

@@ -37,7 +37,8 @@ pub fn density_for(truth: LatLon, widths_km: [f64; 2], rng: &mut impl Rng) -> De
         }
         target -= weight;
     }
-    let place = |mode| if mode == true_mode { moved(truth, width, rng) } else { uniform_place(rng) };
+    let place =
+        |mode| if mode == true_mode { moved(truth, width, rng) } else { uniform_place(rng) };
     let places: Vec<LatLon> = (0..count).map(place).collect();
     let masses = PointMasses::new(places, &weights).expect("masses");
     masses.spread(Kernel::new(width).expect("a width"))
