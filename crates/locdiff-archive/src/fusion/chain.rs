@@ -10,7 +10,7 @@
 //!
 //! Sums are kept in units of the sum over everything so far, so that they neither overflow nor underflow.
 
-use super::motion::Motion;
+use super::motion::{Motion, Weight};
 use super::support::Node;
 use locdiff_sphere::{LatLon, UnitVector};
 
@@ -21,16 +21,23 @@ const NEGLIGIBLE: f64 = 1e-3;
 /// Directions are asked within so many standard deviations.
 const WINDOW: f64 = 2.6;
 
-/// One pair of cells of two pictures.
+/// One pair of cells of two pictures. Directions are in bins.
 #[derive(Debug, Clone, Copy)]
 struct Pair {
     from: u32,
     to: u32,
     weight: f32,
-    /// Direction at the first cell, how much it turns to the second, and its standard deviation; in bins.
-    bearing: f32,
-    turn: f32,
-    blur: f32,
+    /// The first bin at the first cell that leads to the second, and how many do.
+    low: u16,
+    count: u16,
+    /// The density of the first of them (the mean over all directions is 1). That of the next is `ratio` times as much, and the
+    /// ratio after that is `bend` times as much: a normal distribution by multiplication only.
+    share: f32,
+    ratio: f32,
+    bend: f32,
+    /// The bin at the second cell that the first bin leads to, and the part that falls into the one after it.
+    arrival: u16,
+    part: f32,
 }
 
 /// The pairs between two pictures.
@@ -97,25 +104,13 @@ impl<'a> Chain<'a> {
             }
             pairs.retain(|(.., weight)| weight.density > NEGLIGIBLE * largest);
             let pairs = pairs.into_iter().map(|(from_node, to_node, weight)| {
-                let mut pair = Pair {
-                    from: from_node,
-                    to: to_node,
-                    weight: weight.density as f32,
-                    bearing: 0.0,
-                    turn: 0.0,
-                    blur: f32::INFINITY,
+                let (x, y) = (from_node as usize, to_node as usize);
+                let (leaving, arriving) = if headings > 1 {
+                    bearings(&frames[from][x], &frames[to][y], step.is_ahead())
+                } else {
+                    (0.0, 0.0)
                 };
-                if headings > 1 {
-                    let here = &frames[from][from_node as usize];
-                    let there = &frames[to][to_node as usize];
-                    let bins = headings as f64 / 360.0;
-                    let (leaving, arriving) = bearings(here, there, step.is_ahead());
-                    pair.bearing = (leaving * bins) as f32;
-                    pair.turn = ((arriving - leaving) * bins) as f32;
-                    // Bins are as wide as one.
-                    pair.blur = (weight.blur.to_degrees() * bins).hypot(0.5) as f32;
-                }
-                pair
+                Pair::new([from_node, to_node], &weight, [leaving, arriving], headings)
             });
             Link { pairs: pairs.collect() }
         };
@@ -197,29 +192,31 @@ impl<'a> Chain<'a> {
                 posterior: posterior.collect(),
                 before: rows(&predictions[j]),
                 after: rows(&backward[j]),
-                from: self.sources(j, &forward, &weighted[j], &totals, stray, rupture),
+                from: self.sources(j, &forward, &weighted[j], |r| {
+                    stray.powi(r as i32) * (totals[j - 1 - r] - totals[j]).exp()
+                }),
             }
         });
         Outcome { log_evidence: end, pictures: pictures.collect() }
     }
 
-    /// Of the links to a picture from each of the last ones, the part of the posterior.
+    /// Of the links to a picture from each of the last ones, the part of the posterior, directions aside.
     fn sources(
         &self,
         j: usize,
         forward: &[Vec<f64>],
         weighted: &[f64],
-        totals: &[f64],
-        stray: f64,
-        rupture: f64,
+        factor: impl Fn(usize) -> f64,
     ) -> [f64; REACH] {
+        let rows = |values: &[f64]| -> Vec<f64> {
+            values.chunks_exact(self.headings).map(|row| row.iter().sum()).collect()
+        };
+        let weighted = rows(weighted);
         let mut from = [0.0; REACH];
         for (r, link) in self.links[j].iter().enumerate() {
-            let i = j - 1 - r;
             let mut part = vec![0.0; weighted.len()];
-            let factor = (1.0 - rupture) * stray.powi(r as i32) * (totals[i] - totals[j]).exp();
-            link.forward(&forward[i], &mut part, self.headings, factor);
-            from[r] = part.iter().zip(weighted).map(|(a, b)| a * b).sum();
+            link.forward(&rows(&forward[j - 1 - r]), &mut part, 1, factor(r));
+            from[r] = part.iter().zip(&weighted).map(|(a, b)| a * b).sum();
         }
         from
     }
@@ -267,35 +264,51 @@ impl Link {
 }
 
 impl Pair {
-    /// Hears the bins of directions at the first cell that lead to the second, the density of each (its mean over all
-    /// directions is 1), and the two bins at the second cell that the direction falls between.
-    fn for_each_bin(&self, bins: usize, mut hear: impl FnMut(usize, f64, usize, usize, f64)) {
-        let (bearing, blur) = (f64::from(self.bearing), f64::from(self.blur));
-        let wide = blur > 0.2 * bins as f64;
-        let (low, high, peak) = if wide {
-            (0, bins as i64 - 1, 1.0)
+    /// The directions at both ends are in degrees.
+    fn new([from, to]: [u32; 2], weight: &Weight, directions: [f64; 2], bins: usize) -> Pair {
+        let [leaving, arriving] = directions.map(|degrees| degrees * bins as f64 / 360.0);
+        // Bins are as wide as one.
+        let blur = (weight.blur / std::f64::consts::TAU * bins as f64).hypot(0.5);
+        let (low, high, [share, ratio, bend]) = if blur > 0.2 * bins as f64 {
+            (0, bins as i64 - 1, [1.0; 3])
         } else {
-            let low = (bearing - WINDOW * blur).ceil() as i64;
-            let high = (bearing + WINDOW * blur).floor() as i64;
-            (low, high, bins as f64 / (blur * std::f64::consts::TAU.sqrt()))
-        };
-        let turn = f64::from(self.turn);
-        let whole = turn.floor();
-        let (part, shift) = (turn - whole, whole as i64);
-        // exp(−½x²) in equal steps of x, by multiplication only.
-        let (mut share, mut ratio, bend) = if wide {
-            (1.0, 1.0, 1.0)
-        } else {
-            let (first, step) = ((low as f64 - bearing) / blur, 1.0 / blur);
+            let low = (leaving - WINDOW * blur).ceil();
+            let high = (leaving + WINDOW * blur).floor();
+            let (first, step) = ((low - leaving) / blur, 1.0 / blur);
+            let peak = bins as f64 / (blur * std::f64::consts::TAU.sqrt());
+            let share = peak * (-0.5 * first * first).exp();
             let ratio = (-first * step - 0.5 * step * step).exp();
-            (peak * (-0.5 * first * first).exp(), ratio, (-step * step).exp())
+            (low as i64, high as i64, [share, ratio, (-step * step).exp()])
         };
-        for k in low..=high {
-            let bin = k.rem_euclid(bins as i64) as usize;
-            let lower = (k + shift).rem_euclid(bins as i64) as usize;
-            hear(bin, share, lower, (lower + 1) % bins, part);
+        let wrapped = |bin: i64| bin.rem_euclid(bins as i64) as u16;
+        let turn = arriving - leaving;
+        Pair {
+            from,
+            to,
+            weight: weight.density as f32,
+            low: wrapped(low),
+            count: (high - low + 1).clamp(0, bins as i64) as u16,
+            share: share as f32,
+            ratio: ratio as f32,
+            bend: bend as f32,
+            arrival: wrapped(low + turn.floor() as i64),
+            part: (turn - turn.floor()) as f32,
+        }
+    }
+
+    /// Hears the bins at the first cell that lead to the second, the density of each, and the two bins at the second cell that
+    /// the direction falls between, with the part of the latter.
+    fn for_each_bin(&self, bins: usize, mut hear: impl FnMut(usize, f64, usize, usize, f64)) {
+        let next = |bin: usize| if bin + 1 == bins { 0 } else { bin + 1 };
+        let (mut bin, mut lower) = (usize::from(self.low), usize::from(self.arrival));
+        let (mut share, mut ratio) = (f64::from(self.share), f64::from(self.ratio));
+        for _ in 0..self.count {
+            let upper = next(lower);
+            hear(bin, share, lower, upper, f64::from(self.part));
             share *= ratio;
-            ratio *= bend;
+            ratio *= f64::from(self.bend);
+            bin = next(bin);
+            lower = upper;
         }
     }
 }

@@ -54,7 +54,7 @@ impl Default for Orbit {
     /// The tolerance contains the ground's own rotation and the difference between the speed in orbit and
     /// the speed of the ground track, which is 6 % less.
     fn default() -> Orbit {
-        Orbit { speed_km_s: 7.66, tolerance: 0.05, slack_km: 30.0 }
+        Orbit { speed_km_s: 7.66, tolerance: 0.05, slack_km: 25.0 }
     }
 }
 

@@ -15,8 +15,9 @@ use locdiff_sphere::{
 /// Cells that hold more than this part of a density are divided: a peak's cells are at most a third of its standard
 /// deviation wide.
 const HEAVY: f64 = 0.02;
-/// Cells with so few points of the survey are measured by the density itself.
-const FEW_POINTS: usize = 12;
+/// Cells with fewer points of the survey are measured by the density itself: the survey's cells have 64 points each, so
+/// there the density is smooth.
+const FEW_POINTS: usize = 64;
 /// Cells with a smaller part of the posterior are dropped, unless the single density has mass there.
 const LIGHT: f64 = 1e-5;
 /// A picture has no more cells than this.
