@@ -6,11 +6,12 @@
 //! what moved it.
 //!
 //! What is assumed, and what is not:
-//! * Single densities are evidence on a uniform prior, and independent of each other unless
-//!   [`FusionOptions::correlated_s`] says that pictures close in time repeat the same evidence.
+//! * Single densities are evidence on a uniform prior. They are independent of each other, but for pictures of one burst
+//!   ([`FusionOptions::burst_s`]), which repeat the same evidence and are pooled.
 //! * A model may be wrong with a small probability, whatever its density says.
 //! * Any picture may be a stray: a wrong clock, a picture of somebody else. The share of strays is not assumed but
 //!   inferred for each outing, up to "all of them". Pictures that contradict each other keep their single densities.
+//! * For an orbit, "near each other, but the times mean nothing" is a hypothesis too. If it wins, single densities stay.
 //!
 //! ```
 //! use locdiff_archive::fusion::{FusionOptions, Sighting, fuse};
@@ -27,6 +28,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bursts;
 mod chain;
 mod influence;
 mod motion;
@@ -92,8 +94,11 @@ pub struct FusionOptions {
     pub wrong: f64,
     /// Probability of a break between two pictures, after which the place is anywhere.
     pub breaks: f64,
-    /// Pictures within about so many seconds repeat the same evidence; 0 if all are independent.
-    pub correlated_s: f64,
+    /// Pictures within so many seconds are one burst, whose densities are pooled (their geometric mean); 0 if all are
+    /// independent.
+    pub burst_s: f64,
+    /// Prior probability that times mean nothing, for motions that pictures can contradict.
+    pub aimless: f64,
     /// How often cells are divided by what the neighbors say.
     pub rounds: usize,
 }
@@ -105,7 +110,8 @@ impl Default for FusionOptions {
             strays: vec![(0.01, 0.45), (0.1, 0.2), (0.35, 0.15), (1.0, 0.2)],
             wrong: 0.03,
             breaks: 1e-3,
-            correlated_s: 60.0,
+            burst_s: 20.0,
+            aimless: 0.2,
             rounds: 3,
         }
     }
@@ -114,7 +120,7 @@ impl Default for FusionOptions {
 impl FusionOptions {
     /// For pictures from a spacecraft.
     pub fn orbit(orbit: Orbit) -> FusionOptions {
-        FusionOptions { motion: Motion::Orbit(orbit), correlated_s: 0.0, ..Default::default() }
+        FusionOptions { motion: Motion::Orbit(orbit), burst_s: 0.0, ..Default::default() }
     }
 
     /// With another motion.
@@ -148,19 +154,19 @@ const KERNEL_OVER_CELL: f64 = 1.1;
 
 /// Fuses the sightings of one outing, in any order. Results are in the order of the sightings.
 pub fn fuse(sightings: &[Sighting], options: &FusionOptions) -> Vec<Fused> {
-    let mut order: Vec<usize> = (0..sightings.len()).collect();
-    order.sort_by(|a, b| sightings[*a].time_s.total_cmp(&sightings[*b].time_s));
+    let bursts = bursts::bursts(sightings, options.burst_s);
+    let pooled: Vec<Sighting> = bursts.iter().map(|burst| burst.pooled(sightings)).collect();
+    let numbers: Vec<usize> = bursts.iter().map(|burst| burst.members[0]).collect();
     let mut fused: Vec<Option<Fused>> = vec![None; sightings.len()];
     let mut start = 0;
-    while start < order.len() {
-        let end = (start + MOST_AT_ONCE).min(order.len());
-        let part = &order[start..end];
-        let results = fuse_part(sightings, part, options);
+    while start < bursts.len() {
+        let end = (start + MOST_AT_ONCE).min(bursts.len());
+        let results = fuse_part(&pooled[start..end], &numbers[start..end], options);
         let kept = if start == 0 { 0 } else { OVERLAP / 2 };
-        for (number, result) in part.iter().zip(results).skip(kept) {
-            fused[*number] = Some(result);
+        for (burst, result) in bursts[start..end].iter().zip(results).skip(kept) {
+            burst.share(sightings, &result, &mut fused);
         }
-        if end == order.len() {
+        if end == bursts.len() {
             break;
         }
         start = end - OVERLAP;
@@ -168,16 +174,13 @@ pub fn fuse(sightings: &[Sighting], options: &FusionOptions) -> Vec<Fused> {
     fused.into_iter().flatten().collect()
 }
 
-fn fuse_part(sightings: &[Sighting], order: &[usize], options: &FusionOptions) -> Vec<Fused> {
-    let ordered: Vec<&Sighting> = order.iter().map(|number| &sightings[*number]).collect();
+/// Fuses sightings in the order of their times; `numbers` are those that influences name.
+fn fuse_part(ordered: &[Sighting], numbers: &[usize], options: &FusionOptions) -> Vec<Fused> {
     let times: Vec<f64> = ordered.iter().map(|sighting| sighting.time_s).collect();
     let likelihoods: Vec<Option<Likelihood<'_>>> = ordered
         .iter()
         .map(|sighting| match &sighting.evidence {
-            Evidence::Picture(density) => {
-                let exponent = independence(sighting.time_s, &ordered, options.correlated_s);
-                Some(Likelihood::new(density, exponent, options.wrong))
-            }
+            Evidence::Picture(density) => Some(Likelihood::new(density, options.wrong)),
             Evidence::Known { .. } => None,
         })
         .collect();
@@ -190,42 +193,45 @@ fn fuse_part(sightings: &[Sighting], order: &[usize], options: &FusionOptions) -
             (_, None) => Vec::new(),
         })
         .collect();
+    let summits: Vec<Option<LatLon>> =
+        nodes.iter().map(|nodes| influence::summit(nodes, |k| nodes[k].mass)).collect();
+    let aimless = aimless(&nodes, &times, options);
     for round in 0..options.rounds {
         let result = explore(&nodes, &times, options, round);
         for (j, likelihood) in likelihoods.iter().enumerate() {
             if let Some(likelihood) = likelihood {
                 nodes[j] = likelihood.refine(&nodes[j], &result.pictures[j].posterior);
                 if round + 1 == options.rounds {
-                    let fixes = fixes_near(&ordered, j);
+                    let fixes = fixes_near(ordered, j);
                     nodes[j] = likelihood.with_rings(std::mem::take(&mut nodes[j]), &fixes);
                 }
             }
         }
     }
-    let result = run(&nodes, &times, options);
+    let result = run(&nodes, &times, options, aimless);
     let picture = |j: usize| {
-        let (sighting, nodes) = (ordered[j], &nodes[j]);
+        let (sighting, nodes) = (&ordered[j], &nodes[j]);
         let posterior: Vec<f64> = (0..nodes.len())
             .map(|k| result.all.iter().map(|(p, o)| p * o.pictures[j].posterior[k]).sum())
             .collect();
         let belongs: f64 = posterior.iter().sum::<f64>().min(1.0);
         let stray = 1.0 - belongs;
         let marginal = &result.best.pictures[j];
-        let influences = influence::of(nodes, marginal, belongs, &order[..j]);
+        let influences = influence::of(nodes, marginal, belongs, &numbers[..j]);
         let mut parts = if belongs > LEAST_STRAY { smooth(nodes, &posterior) } else { Vec::new() };
         let single = match &sighting.evidence {
             Evidence::Picture(density) => {
                 if stray > LEAST_STRAY || parts.is_empty() {
                     parts.push((stray, density.as_ref().clone()));
                 }
-                influence::summit(nodes, |k| nodes[k].mass)
+                summits[j]
             }
             Evidence::Known { place, error_km } => {
                 parts = vec![(1.0, around(*place, *error_km))];
                 Some(*place)
             }
         };
-        let now = influence::summit(nodes, |k| posterior[k] + stray * nodes[k].mass);
+        let now = if stray > 0.5 { summits[j] } else { influence::summit(nodes, |k| posterior[k]) };
         let density = match parts.as_slice() {
             [(_, only)] => only.clone(),
             _ => Density::mixture(parts).unwrap_or_else(|_| Density::uniform()),
@@ -251,19 +257,36 @@ fn explore(nodes: &[Vec<Node>], times: &[f64], options: &FusionOptions, round: u
     Chain::new(nodes, times, &options.motion, headings).run(EXPLORED_STRAYS, options.breaks)
 }
 
-fn run(nodes: &[Vec<Node>], times: &[f64], options: &FusionOptions) -> Averaged {
+/// The logarithm of the evidence that times mean nothing, on cells that no motion has chosen yet.
+fn aimless(nodes: &[Vec<Node>], times: &[f64], options: &FusionOptions) -> f64 {
+    let Some(motion) = options.motion.aimless() else { return f64::NEG_INFINITY };
+    let chain = Chain::new(nodes, times, &motion, 1);
+    let logs: Vec<f64> = some_strays(options)
+        .map(|(share, prior)| prior.ln() + chain.run(share, options.breaks).log_evidence)
+        .collect();
+    let highest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    highest + logs.iter().map(|log| (log - highest).exp()).sum::<f64>().ln()
+}
+
+/// Shares of strays but "all of them", with their priors.
+fn some_strays(options: &FusionOptions) -> impl Iterator<Item = (f64, f64)> {
+    options.strays.iter().copied().filter(|(share, _)| *share < 1.0)
+}
+
+fn run(nodes: &[Vec<Node>], times: &[f64], options: &FusionOptions, log_aimless: f64) -> Averaged {
     let chain = Chain::new(nodes, times, &options.motion, options.motion.headings());
-    let some = options.strays.iter().filter(|(share, _)| *share < 1.0);
-    let outcomes: Vec<(f64, Outcome)> = some
+    let outcomes: Vec<(f64, Outcome)> = some_strays(options)
         .map(|(share, prior)| {
-            let outcome = chain.run(*share, options.breaks);
-            (prior.ln() + outcome.log_evidence, outcome)
+            let outcome = chain.run(share, options.breaks);
+            (prior.ln() + (1.0 - options.aimless).ln() + outcome.log_evidence, outcome)
         })
         .collect();
     let all: f64 = options.strays.iter().filter(|(share, _)| *share >= 1.0).map(|(_, p)| p).sum();
-    let highest = outcomes.iter().map(|(log, _)| *log).fold(all.ln(), f64::max);
-    let logs = outcomes.iter().map(|(log, _)| (log - highest).exp());
-    let total: f64 = logs.sum::<f64>() + (all.ln() - highest).exp();
+    // In both of these cases single densities stay.
+    let single = [all.ln(), options.aimless.ln() + log_aimless];
+    let logs = outcomes.iter().map(|(log, _)| *log).chain(single);
+    let highest = logs.clone().fold(f64::NEG_INFINITY, f64::max);
+    let total: f64 = logs.map(|log| (log - highest).exp()).sum();
     let all: Vec<(f64, Outcome)> = outcomes
         .into_iter()
         .map(|(log, outcome)| ((log - highest).exp() / total, outcome))
@@ -273,19 +296,8 @@ fn run(nodes: &[Vec<Node>], times: &[f64], options: &FusionOptions) -> Averaged 
     Averaged { all, best }
 }
 
-/// The exponent of a picture's evidence: one over the number of pictures that repeat it.
-fn independence(time_s: f64, all: &[&Sighting], correlated_s: f64) -> f64 {
-    if correlated_s <= 0.0 {
-        return 1.0;
-    }
-    let pictures = all.iter().filter(|other| matches!(other.evidence, Evidence::Picture(_)));
-    let repeats: f64 =
-        pictures.map(|other| (-(other.time_s - time_s).abs() / correlated_s).exp()).sum();
-    1.0 / repeats.max(1.0)
-}
-
 /// Known places among the sightings that links lead to.
-fn fixes_near(ordered: &[&Sighting], j: usize) -> Vec<LatLon> {
+fn fixes_near(ordered: &[Sighting], j: usize) -> Vec<LatLon> {
     let near = j.saturating_sub(chain::REACH)..(j + chain::REACH + 1).min(ordered.len());
     let mut fixes: Vec<LatLon> = Vec::new();
     for sighting in &ordered[near] {

@@ -67,6 +67,9 @@ impl Default for Motion {
 /// Directions of an orbit are told apart in so many steps of a full turn.
 pub(super) const HEADINGS: usize = 48;
 
+/// Pictures of one pass whose times mean nothing are about so far from their middle, per axis.
+const AIMLESS_KM: f64 = 1000.0;
+
 /// A motion over a given time, ready to weigh many pairs of places.
 pub(super) enum Step {
     /// Shares with variances in radians².
@@ -95,6 +98,19 @@ impl Motion {
         match self {
             Motion::Travel(_) => 1,
             Motion::Orbit(_) => HEADINGS,
+        }
+    }
+
+    /// The same outing if times meant nothing: places near each other in any order. If that explains the pictures better, they
+    /// contradict the motion. A person may do anything, so nothing contradicts that.
+    pub(super) fn aimless(&self) -> Option<Motion> {
+        match self {
+            Motion::Travel(_) => None,
+            Motion::Orbit(_) => {
+                let ways = vec![(1.0, 0.0)];
+                let slack_km = AIMLESS_KM;
+                Some(Motion::Travel(Travel { ways, slack_km, straight_hours: 1.0 }))
+            }
         }
     }
 

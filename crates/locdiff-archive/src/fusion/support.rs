@@ -69,10 +69,6 @@ impl Node {
 /// What one picture says of places, relative to the uniform density: 1 where it says nothing.
 pub(super) struct Likelihood<'a> {
     density: &'a Density,
-    /// Below 1 if neighbors repeat the same evidence.
-    exponent: f64,
-    /// The logarithm of ∫ (4π q)^exponent dμ.
-    log_normalizer: f64,
     /// The part that is uniform: the probability that the model is wrong.
     wrong: f64,
     /// Codes of the survey's points on the deepest level, rising, with sums of the masses before each.
@@ -81,16 +77,10 @@ pub(super) struct Likelihood<'a> {
 }
 
 impl<'a> Likelihood<'a> {
-    pub(super) fn new(density: &'a Density, exponent: f64, wrong: f64) -> Likelihood<'a> {
+    pub(super) fn new(density: &'a Density, wrong: f64) -> Likelihood<'a> {
         let mut points = Vec::new();
         density.survey().for_each_mass(|place, mass| {
-            let flattened = if exponent < 1.0 {
-                let log = density.log_density(place) + UNIFORM_NLL_NATS;
-                mass * ((exponent - 1.0) * log).exp()
-            } else {
-                mass
-            };
-            points.push((code_of(CubeCell::at(place, DEEPEST_CUBE_LEVEL)), flattened));
+            points.push((code_of(CubeCell::at(place, DEEPEST_CUBE_LEVEL)), mass));
         });
         points.sort_unstable_by_key(|(code, _)| *code);
         let total: f64 = points.iter().map(|(_, mass)| mass).sum();
@@ -101,13 +91,12 @@ impl<'a> Likelihood<'a> {
             sums.push(sum);
         }
         let codes = points.into_iter().map(|(code, _)| code).collect();
-        Likelihood { density, exponent, log_normalizer: total.ln(), wrong, codes, sums }
+        Likelihood { density, wrong, codes, sums }
     }
 
     /// The likelihood at a place, without the uniform part.
     fn at(&self, place: LatLon) -> f64 {
-        let log = self.density.log_density(place) + UNIFORM_NLL_NATS;
-        (self.exponent * log - self.log_normalizer).exp()
+        (self.density.log_density(place) + UNIFORM_NLL_NATS).exp()
     }
 
     /// The integral over a cell, without the uniform part.
@@ -261,7 +250,7 @@ mod tests {
     #[test]
     fn cells_cover_the_sphere_and_hold_everything() {
         for density in [spread(89.0, 20.0, 50.0), spread(-10.0, 179.9, 400.0), Density::uniform()] {
-            let nodes = Likelihood::new(&density, 1.0, 0.05).cover();
+            let nodes = Likelihood::new(&density, 0.05).cover();
             let share: f64 = nodes.iter().map(|node| node.share).sum();
             let mass: f64 = nodes.iter().map(|node| node.mass).sum();
             assert!((share - 1.0).abs() < 1e-9, "{share}");
@@ -273,7 +262,7 @@ mod tests {
     #[test]
     fn refining_keeps_the_mass_of_what_is_kept() {
         let density = spread(45.0, 7.0, 300.0);
-        let likelihood = Likelihood::new(&density, 1.0, 0.0);
+        let likelihood = Likelihood::new(&density, 0.0);
         let nodes = likelihood.cover();
         let posterior: Vec<f64> = nodes.iter().map(|node| node.mass).collect();
         let refined = likelihood.refine(&nodes, &posterior);
@@ -282,28 +271,9 @@ mod tests {
     }
 
     #[test]
-    fn flattened_evidence_is_normalized_and_wider() {
-        let density = spread(45.0, 7.0, 100.0);
-        let [sharp, flat] = [1.0, 0.25].map(|exponent| {
-            let nodes = Likelihood::new(&density, exponent, 0.0).cover();
-            let mass: f64 = nodes.iter().map(|node| node.mass).sum();
-            assert!((mass - 1.0).abs() < 0.03, "{exponent}: {mass}");
-            let centre = UnitVector::from(LatLon::new(45.0, 7.0).unwrap());
-            let away = |node: &Node| {
-                let direction = UnitVector::from_direction(node.direction).unwrap();
-                node.mass * (direction.angle_to(centre).powi(2) + 2.0 * node.variance)
-            };
-            nodes.iter().map(away).sum::<f64>().sqrt() * EARTH_RADIUS_KM
-        });
-        // A normal distribution to the power of a quarter is twice as wide; the background is flattened too.
-        assert!((sharp / 141.0 - 1.0).abs() < 0.2, "{sharp}");
-        assert!(flat > 1.8 * sharp, "{flat} against {sharp}");
-    }
-
-    #[test]
     fn rings_add_detail_not_mass() {
         let density = spread(45.0, 7.0, 30.0);
-        let likelihood = Likelihood::new(&density, 1.0, 0.0);
+        let likelihood = Likelihood::new(&density, 0.0);
         let fix = LatLon::new(45.1, 7.1).unwrap();
         let near = LatLon::new(45.12, 7.1).unwrap();
         let nodes = likelihood.with_rings(likelihood.cover(), &[fix, near]);

@@ -29,7 +29,7 @@ pub struct ScanSummary {
     pub moved: usize,
     /// Of them, the others with new paths.
     pub added: usize,
-    /// Files that are gone and whose content is nowhere else.
+    /// Contents that are nowhere any more.
     pub missing: usize,
 }
 
@@ -148,7 +148,7 @@ impl Library {
         )?;
         let new = count("SELECT count(*) FROM files WHERE first_scan = ?1")?;
         let missing = count(
-            "SELECT count(*) FROM files gone WHERE missing = 1 AND ?1 = ?1 AND NOT EXISTS
+            "SELECT count(DISTINCT hash) FROM files gone WHERE missing = 1 AND ?1 = ?1 AND NOT EXISTS
              (SELECT 1 FROM files other WHERE other.hash = gone.hash AND other.missing = 0)",
         )?;
         transaction.commit()?;

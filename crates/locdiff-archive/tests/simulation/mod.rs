@@ -6,10 +6,10 @@ use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Exp1, StandardNormal};
 
 /// A picture with its true place.
-pub struct Simulated {
-    pub time_s: f64,
-    pub truth: LatLon,
-    pub density: Density,
+pub(crate) struct Simulated {
+    pub(crate) time_s: f64,
+    pub(crate) truth: LatLon,
+    pub(crate) density: Density,
 }
 
 fn normal(rng: &mut impl Rng) -> f64 {
@@ -22,7 +22,7 @@ fn moved(place: LatLon, deviation_km: f64, rng: &mut impl Rng) -> LatLon {
 }
 
 /// A calibrated density for a picture at `truth`: several modes, of which the true one is drawn by its weight.
-pub fn density_for(truth: LatLon, widths_km: [f64; 2], rng: &mut impl Rng) -> Density {
+pub(crate) fn density_for(truth: LatLon, widths_km: [f64; 2], rng: &mut impl Rng) -> Density {
     let [narrow, wide] = widths_km;
     let width = narrow * (wide / narrow).powf(rng.random_range(0.0..1.0));
     let count = rng.random_range(1..5);
@@ -46,7 +46,7 @@ pub fn density_for(truth: LatLon, widths_km: [f64; 2], rng: &mut impl Rng) -> De
 
 /// A pass of a spacecraft: an inclined circular orbit over a turning Earth, seen from windows that look sideways,
 /// by a photographer who takes several pictures and then waits.
-pub fn pass(count: usize, rng: &mut impl Rng) -> Vec<Simulated> {
+pub(crate) fn pass(count: usize, rng: &mut impl Rng) -> Vec<Simulated> {
     let inclination = 51.64_f64.to_radians();
     let period_s = 92.9 * 60.0;
     let node = rng.random_range(0.0..std::f64::consts::TAU);
@@ -72,7 +72,7 @@ pub fn pass(count: usize, rng: &mut impl Rng) -> Vec<Simulated> {
 }
 
 /// A walk: stays, drives at changing speeds and sometimes a flight.
-pub fn journey(count: usize, rng: &mut impl Rng) -> Vec<Simulated> {
+pub(crate) fn journey(count: usize, rng: &mut impl Rng) -> Vec<Simulated> {
     let mut place = uniform_place(rng);
     let (mut time_s, mut bearing) = (0.0, rng.random_range(0.0..360.0));
     (0..count)
@@ -94,7 +94,7 @@ pub fn journey(count: usize, rng: &mut impl Rng) -> Vec<Simulated> {
 }
 
 /// The same pictures with their times shuffled.
-pub fn shuffled(mut pictures: Vec<Simulated>, rng: &mut impl Rng) -> Vec<Simulated> {
+pub(crate) fn shuffled(mut pictures: Vec<Simulated>, rng: &mut impl Rng) -> Vec<Simulated> {
     let mut times: Vec<f64> = pictures.iter().map(|picture| picture.time_s).collect();
     times.shuffle(rng);
     pictures.iter_mut().zip(times).for_each(|(picture, time_s)| picture.time_s = time_s);
@@ -103,16 +103,16 @@ pub fn shuffled(mut pictures: Vec<Simulated>, rng: &mut impl Rng) -> Vec<Simulat
 
 /// Errors of the single and the fused answers in km, and how often 90 % regions contain the truth.
 #[derive(Default)]
-pub struct Tally {
-    pub single_km: Vec<f64>,
-    pub fused_km: Vec<f64>,
-    pub single_inside: usize,
-    pub fused_inside: usize,
-    pub strays: f64,
+pub(crate) struct Tally {
+    pub(crate) single_km: Vec<f64>,
+    pub(crate) fused_km: Vec<f64>,
+    pub(crate) single_inside: usize,
+    pub(crate) fused_inside: usize,
+    pub(crate) strays: f64,
 }
 
 impl Tally {
-    pub fn add(&mut self, picture: &Simulated, fused: &locdiff_archive::fusion::Fused) {
+    pub(crate) fn add(&mut self, picture: &Simulated, fused: &locdiff_archive::fusion::Fused) {
         for (density, errors, inside) in [
             (&picture.density, &mut self.single_km, &mut self.single_inside),
             (&fused.density, &mut self.fused_km, &mut self.fused_inside),
@@ -125,11 +125,11 @@ impl Tally {
         self.strays += fused.stray;
     }
 
-    pub fn median_ratio(&self) -> f64 {
+    pub(crate) fn median_ratio(&self) -> f64 {
         median(&self.fused_km) / median(&self.single_km)
     }
 
-    pub fn coverage(&self) -> f64 {
+    pub(crate) fn coverage(&self) -> f64 {
         self.fused_inside as f64 / self.fused_km.len() as f64
     }
 }
@@ -152,7 +152,7 @@ impl std::fmt::Display for Tally {
     }
 }
 
-pub fn median(values: &[f64]) -> f64 {
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[sorted.len() / 2]
