@@ -28,6 +28,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod aimless;
 mod bursts;
 mod chain;
 mod influence;
@@ -111,7 +112,7 @@ impl Default for FusionOptions {
             wrong: 0.03,
             breaks: 1e-3,
             burst_s: 20.0,
-            aimless: 0.2,
+            aimless: 0.5,
             rounds: 3,
         }
     }
@@ -195,7 +196,15 @@ fn fuse_part(ordered: &[Sighting], numbers: &[usize], options: &FusionOptions) -
         .collect();
     let summits: Vec<Option<LatLon>> =
         nodes.iter().map(|nodes| influence::summit(nodes, |k| nodes[k].mass)).collect();
-    let aimless = aimless(&nodes, &times, options);
+    let coarse: Vec<Vec<Node>> = nodes
+        .iter()
+        .zip(&likelihoods)
+        .map(|(nodes, likelihood)| match likelihood {
+            Some(likelihood) => likelihood.coarse_cover(),
+            None => nodes.clone(),
+        })
+        .collect();
+    let log_aimless = aimless::log_ratio(&coarse, &times, options);
     for round in 0..options.rounds {
         let result = explore(&nodes, &times, options, round);
         for (j, likelihood) in likelihoods.iter().enumerate() {
@@ -208,7 +217,7 @@ fn fuse_part(ordered: &[Sighting], numbers: &[usize], options: &FusionOptions) -
             }
         }
     }
-    let result = run(&nodes, &times, options, aimless);
+    let result = run(&nodes, &times, options, log_aimless);
     let picture = |j: usize| {
         let (sighting, nodes) = (&ordered[j], &nodes[j]);
         let posterior: Vec<f64> = (0..nodes.len())
@@ -250,22 +259,20 @@ struct Averaged {
     best: Outcome,
 }
 
+/// log Σ exp, without overflow.
+fn log_sum_exp(logs: impl Iterator<Item = f64> + Clone) -> f64 {
+    let highest = logs.clone().fold(f64::NEG_INFINITY, f64::max);
+    if highest == f64::NEG_INFINITY {
+        return highest;
+    }
+    highest + logs.map(|log| (log - highest).exp()).sum::<f64>().ln()
+}
+
 /// Forward-backward to find out which cells matter: for one share of strays, and with directions in the last round only.
 fn explore(nodes: &[Vec<Node>], times: &[f64], options: &FusionOptions, round: usize) -> Outcome {
     let last = round + 1 == options.rounds;
     let headings = if last { options.motion.headings() } else { 1 };
     Chain::new(nodes, times, &options.motion, headings).run(EXPLORED_STRAYS, options.breaks)
-}
-
-/// The logarithm of the evidence that times mean nothing, on cells that no motion has chosen yet.
-fn aimless(nodes: &[Vec<Node>], times: &[f64], options: &FusionOptions) -> f64 {
-    let Some(motion) = options.motion.aimless() else { return f64::NEG_INFINITY };
-    let chain = Chain::new(nodes, times, &motion, 1);
-    let logs: Vec<f64> = some_strays(options)
-        .map(|(share, prior)| prior.ln() + chain.run(share, options.breaks).log_evidence)
-        .collect();
-    let highest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    highest + logs.iter().map(|log| (log - highest).exp()).sum::<f64>().ln()
 }
 
 /// Shares of strays but "all of them", with their priors.
@@ -282,15 +289,14 @@ fn run(nodes: &[Vec<Node>], times: &[f64], options: &FusionOptions, log_aimless:
         })
         .collect();
     let all: f64 = options.strays.iter().filter(|(share, _)| *share >= 1.0).map(|(_, p)| p).sum();
+    let whole = log_sum_exp(outcomes.iter().map(|(log, _)| *log));
     // In both of these cases single densities stay.
-    let single = [all.ln(), options.aimless.ln() + log_aimless];
+    let odds = (options.aimless / (1.0 - options.aimless)).ln();
+    let single = [all.ln(), whole + odds + log_aimless];
     let logs = outcomes.iter().map(|(log, _)| *log).chain(single);
-    let highest = logs.clone().fold(f64::NEG_INFINITY, f64::max);
-    let total: f64 = logs.map(|log| (log - highest).exp()).sum();
-    let all: Vec<(f64, Outcome)> = outcomes
-        .into_iter()
-        .map(|(log, outcome)| ((log - highest).exp() / total, outcome))
-        .collect();
+    let total = log_sum_exp(logs);
+    let all: Vec<(f64, Outcome)> =
+        outcomes.into_iter().map(|(log, outcome)| ((log - total).exp(), outcome)).collect();
     let best = all.iter().max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, outcome)| outcome.clone());
     let best = best.unwrap_or_else(|| chain.run(0.5, options.breaks));
     Averaged { all, best }

@@ -68,7 +68,7 @@ impl Default for Motion {
 pub(super) const HEADINGS: usize = 48;
 
 /// Pictures of one pass whose times mean nothing are about so far from their middle, per axis.
-const AIMLESS_KM: f64 = 1000.0;
+const AIMLESS_KM: [f64; 3] = [250.0, 700.0, 2000.0];
 
 /// A motion over a given time, ready to weigh many pairs of places.
 pub(super) enum Step {
@@ -101,16 +101,17 @@ impl Motion {
         }
     }
 
-    /// The same outing if times meant nothing: places near each other in any order. If that explains the pictures better, they
-    /// contradict the motion. A person may do anything, so nothing contradicts that.
-    pub(super) fn aimless(&self) -> Option<Motion> {
+    /// The same outing if times meant nothing: places near each other, at several scales. A person may do anything, so nothing
+    /// contradicts that.
+    pub(super) fn aimless(&self) -> Vec<Motion> {
         match self {
-            Motion::Travel(_) => None,
-            Motion::Orbit(_) => {
-                let ways = vec![(1.0, 0.0)];
-                let slack_km = AIMLESS_KM;
-                Some(Motion::Travel(Travel { ways, slack_km, straight_hours: 1.0 }))
-            }
+            Motion::Travel(_) => Vec::new(),
+            Motion::Orbit(_) => AIMLESS_KM
+                .map(|slack_km| {
+                    let ways = vec![(1.0, 0.0)];
+                    Motion::Travel(Travel { ways, slack_km, straight_hours: 1.0 })
+                })
+                .into(),
         }
     }
 

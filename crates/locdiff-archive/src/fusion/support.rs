@@ -15,6 +15,8 @@ use locdiff_sphere::{
 /// Cells that hold more than this part of a density are divided: a peak's cells are at most a third of its standard
 /// deviation wide.
 const HEAVY: f64 = 0.02;
+/// The same for a coarse cover.
+const COARSE: f64 = 0.06;
 /// Cells with fewer points of the survey are measured by the density itself: the survey's cells have 64 points each, so
 /// there the density is smooth.
 const FEW_POINTS: usize = 64;
@@ -129,13 +131,22 @@ impl<'a> Likelihood<'a> {
 
     /// Cells that cover the sphere, fine where the density has mass.
     pub(super) fn cover(&self) -> Vec<Node> {
+        self.cover_with(HEAVY)
+    }
+
+    /// The same with fewer cells, for comparisons of many hypotheses.
+    pub(super) fn coarse_cover(&self) -> Vec<Node> {
+        self.cover_with(COARSE)
+    }
+
+    fn cover_with(&self, heavy: f64) -> Vec<Node> {
         let mut nodes = Vec::new();
         let mut open: Vec<CubeCell> = CubeCell::faces().to_vec();
         while let Some(cell) = open.pop() {
             let within = self.within(cell);
             // Coarse cells are no places at all.
             let coarse = cell.level() < 2;
-            if coarse || within > HEAVY && cell.level() < DEEPEST_CUBE_LEVEL {
+            if coarse || within > heavy && cell.level() < DEEPEST_CUBE_LEVEL {
                 open.extend(cell.children());
             } else {
                 nodes.push(self.node(cell, within));
