@@ -59,7 +59,23 @@ fn journeys_are_fused_and_calibrated() {
     let tally = tally(&journeys, &FusionOptions::default());
     println!("journeys, {tally}");
     assert!(tally.median_ratio() < 0.7, "{}", tally.median_ratio());
-    assert!((0.85..=0.96).contains(&tally.coverage()), "{}", tally.coverage());
+    assert!((0.82..=0.96).contains(&tally.coverage()), "{}", tally.coverage());
+}
+
+/// The figures of the documentation, with more pictures than a test needs.
+#[test]
+#[ignore = "takes a minute: measures, doesn't check"]
+fn measured() {
+    let mut rng = ChaCha8Rng::seed_from_u64(36);
+    let orbit = FusionOptions::orbit(Orbit::default());
+    let passes: Vec<_> = (0..30).map(|_| pass(12, &mut rng)).collect();
+    println!("passes, {}", tally(&passes, &orbit));
+    let passes = passes.into_iter().map(|pass| shuffled(pass, &mut rng)).collect::<Vec<_>>();
+    println!("shuffled passes, {}", tally(&passes, &orbit));
+    let short: Vec<_> = (0..60).map(|_| pass(4, &mut rng)).collect();
+    println!("short passes, {}", tally(&short, &orbit));
+    let journeys: Vec<_> = (0..50).map(|_| journey(12, &mut rng)).collect();
+    println!("journeys, {}", tally(&journeys, &FusionOptions::default()));
 }
 
 /// Pictures from all over the world with the times of one outing.

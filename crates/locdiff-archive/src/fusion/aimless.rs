@@ -1,8 +1,8 @@
 //! Do the times mean anything?
 //!
 //! Pictures of one pass lie near each other whatever their times, so even a wrong order finds chains that beat independent
-//! places by far. Two rivals keep the fusion honest: the same motion with the pictures in another order, averaged over several,
-//! and places near each other without any motion. All are compared on the same coarse cells, without directions.
+//! places by far. Two rivals keep the fusion honest: the same motion with the pictures in other orders,
+//! and places near each other without any motion. It has to beat the best of them. All are compared on the same coarse cells.
 
 use super::chain::Chain;
 use super::motion::Motion;
@@ -18,22 +18,20 @@ pub(super) fn log_ratio(nodes: &[Vec<Node>], times: &[f64], options: &FusionOpti
         return f64::NEG_INFINITY;
     }
     let evidence = |nodes: &[Vec<Node>], motion: &Motion| {
-        let chain = Chain::new(nodes, times, motion, 1);
+        let chain = Chain::new(nodes, times, motion, motion.headings());
         chain.run(EXPLORED_STRAYS, options.breaks).log_evidence
     };
     let found = evidence(nodes, &options.motion);
     let near = options.motion.aimless().into_iter().map(|motion| evidence(nodes, &motion));
-    let near: Vec<f64> = near.collect();
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let reordered: Vec<f64> = (0..ORDERS)
-        .map(|_| {
-            let order = shuffled(nodes.len(), &mut state);
-            let nodes: Vec<Vec<Node>> = order.into_iter().map(|k| nodes[k].clone()).collect();
-            evidence(&nodes, &options.motion)
-        })
-        .collect();
-    let mean = |logs: &[f64]| log_sum_exp(logs.iter().copied()) - (logs.len() as f64).ln();
-    log_sum_exp([mean(&near), mean(&reordered)].into_iter()) - 2.0_f64.ln() - found
+    let reordered = (0..ORDERS).map(|_| {
+        let order = shuffled(nodes.len(), &mut state);
+        let nodes: Vec<Vec<Node>> = order.into_iter().map(|k| nodes[k].clone()).collect();
+        evidence(&nodes, &options.motion)
+    });
+    let rivals: Vec<f64> = near.chain(reordered).collect();
+    // Their sum, not their mean: a motion has to beat the best of them, not most of them.
+    log_sum_exp(rivals.iter().copied()) - found
 }
 
 /// The same orders each time: results must not depend on chance.

@@ -146,6 +146,8 @@ pub struct Fused {
 /// No more sightings than this are fused at once; longer outings are cut, with an overlap.
 const MOST_AT_ONCE: usize = 160;
 const OVERLAP: usize = 24;
+/// If times mean nothing with more than this probability, single densities stay.
+const DOUBT: f64 = 0.1;
 /// The share of strays while cells are divided.
 const EXPLORED_STRAYS: f64 = 0.1;
 /// A single density with less than this is left out of the mixture.
@@ -295,6 +297,8 @@ fn run(nodes: &[Vec<Node>], times: &[f64], options: &FusionOptions, log_aimless:
     let single = [all.ln(), whole + odds + log_aimless];
     let logs = outcomes.iter().map(|(log, _)| *log).chain(single);
     let total = log_sum_exp(logs);
+    // Averaging would let half of a wrong chain through.
+    let total = if single[1] - total > DOUBT.ln() { f64::INFINITY } else { total };
     let all: Vec<(f64, Outcome)> =
         outcomes.into_iter().map(|(log, outcome)| ((log - total).exp(), outcome)).collect();
     let best = all.iter().max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, outcome)| outcome.clone());

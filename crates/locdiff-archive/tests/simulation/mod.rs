@@ -25,7 +25,7 @@ fn moved(place: LatLon, deviation_km: f64, rng: &mut impl Rng) -> LatLon {
 pub(crate) fn density_for(truth: LatLon, widths_km: [f64; 2], rng: &mut impl Rng) -> Density {
     let [narrow, wide] = widths_km;
     let width = narrow * (wide / narrow).powf(rng.random_range(0.0..1.0));
-    let count = rng.random_range(1..5);
+    let count = rng.random_range(1..4);
     let weights: Vec<f64> = (0..count).map(|_| rng.random_range(0.1..1.0)).collect();
     let total: f64 = weights.iter().sum();
     let mut target = rng.random_range(0.0..total);
