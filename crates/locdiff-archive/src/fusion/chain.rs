@@ -16,7 +16,8 @@ use locdiff_sphere::{LatLon, UnitVector};
 
 /// A link leads to one of so many next pictures.
 pub(super) const REACH: usize = 4;
-/// Pairs whose kernel is below this part of the largest are left out; a break costs less.
+/// Pairs whose kernel is below this are left out: a break, which leads anywhere, has as much. Not relative to the largest
+/// kernel, which would cut off the fast ways to travel and with them the regions.
 const NEGLIGIBLE: f64 = 1e-3;
 /// Directions are asked within so many standard deviations.
 const WINDOW: f64 = 2.6;
@@ -90,19 +91,16 @@ impl<'a> Chain<'a> {
                 return Link::default();
             }
             let mut pairs = Vec::new();
-            let mut largest = 0.0_f64;
             for (x, here) in nodes[from].iter().enumerate() {
                 for (y, there) in nodes[to].iter().enumerate() {
                     let cosine = dot(here.direction, there.direction);
                     let weight = step.weight(cosine, here.variance + there.variance);
-                    if weight.density > NEGLIGIBLE * largest {
-                        largest = largest.max(weight.density);
+                    if weight.density > NEGLIGIBLE {
                         let (x, y) = (x as u32, y as u32);
                         pairs.push((x, y, weight));
                     }
                 }
             }
-            pairs.retain(|(.., weight)| weight.density > NEGLIGIBLE * largest);
             let pairs = pairs.into_iter().map(|(from_node, to_node, weight)| {
                 let (x, y) = (from_node as usize, to_node as usize);
                 let (leaving, arriving) = if headings > 1 {
