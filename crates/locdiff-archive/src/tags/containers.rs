@@ -82,7 +82,7 @@ impl Container {
                 let body = &file[part.body.clone()];
                 let start = part.body.start + EXIF_HEADER.len();
                 body.starts_with(EXIF_HEADER)
-                    .then(|| Found { whole: part.whole, tiff: start..part.body.end })
+                    .then_some(Found { whole: part.whole, tiff: start..part.body.end })
             }
             Container::Png if part.kind == *b"eXIf" => {
                 Some(Found { whole: part.whole, tiff: part.body })
