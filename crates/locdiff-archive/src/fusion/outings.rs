@@ -28,7 +28,7 @@ mod tests {
     #[test]
     fn every_picture_is_in_one_outing() {
         assert_eq!(outings(&[], 10.0), []);
-        assert_eq!(outings(&[5.0], 10.0), [0..1]);
+        assert_eq!(outings(&[5.0], 10.0), std::slice::from_ref(&(0..1)));
         assert_eq!(outings(&[0.0, 10.0, 20.5, 21.0, 40.0], 10.0), [0..2, 2..4, 4..5]);
     }
 }
