@@ -179,6 +179,8 @@ class Spark:
     def __init__(self) -> None:
         from pyspark.sql import SparkSession
 
+        # Before the session: the executors' Python is read from here.
+        os.environ["PYSPARK_PYTHON"] = sys.executable
         self.session = (
             SparkSession.builder.master("local-cluster[2,1,768]")
             .appName("locdiff batch")
@@ -186,7 +188,6 @@ class Spark:
             .config("spark.driver.memory", "512m")
             .config("spark.ui.enabled", "false")
             .config("spark.task.maxFailures", "10")
-            .config("spark.pyspark.python", sys.executable)
             .getOrCreate()
         )
         self.session.sparkContext.setLogLevel("OFF")
@@ -354,6 +355,7 @@ def full(store: S3, folder: Path) -> dict[str, object]:
             found = compared(store, engine, rows, engine, run_again(store, engine, **options))
         finally:
             cluster.stop()
+        result |= {f"{engine}_equal": found["equal"], f"{engine}_again": found["again"]}
         equal += int(str(found.pop("equal")))
         again += int(str(found.pop("again")))
         result |= found
