@@ -6,6 +6,7 @@ export default defineConfig({
   build: {
     outDir: "dist",
     target: "es2022",
+    rollupOptions: { input: ["index.html", "review.html"] },
     // Nothing as data: in the code; the server's policy needs no exception for it.
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 1500,

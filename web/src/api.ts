@@ -1,4 +1,7 @@
-// The server's interface (docs/serve.md), as far as the page uses it.
+// The server's interface (docs/serve.md), as far as the pages use it.
+
+import type { Archive } from "./review/archive";
+import type { DecisionRecord } from "./review/decisions";
 
 /** A density, as docs/density-record.md describes it. */
 export type DensityRecord =
@@ -185,6 +188,11 @@ export interface LocateOptions {
 /** The server that the page came from. The key stays in this object: nothing is stored. */
 export class Server {
   key = "";
+  readonly #program: string;
+
+  constructor(program = "locdiff serve") {
+    this.#program = program;
+  }
 
   async settings(): Promise<PageSettings> {
     return (await this.#get("v1/page")) as PageSettings;
@@ -222,6 +230,15 @@ export class Server {
     return URL.createObjectURL(await response.blob());
   }
 
+  async archive(): Promise<Archive> {
+    return (await this.#get("v1/archive")) as Archive;
+  }
+
+  /** Resolves once the server has stored the decisions. */
+  async decide(decisions: readonly DecisionRecord[]): Promise<void> {
+    await this.#fetch("v1/archive/decisions", { method: "POST", body: JSON.stringify({ decisions }), headers: { "Content-Type": "application/json" } });
+  }
+
   async #get(path: string): Promise<unknown> {
     return (await this.#fetch(path, {})).json();
   }
@@ -238,7 +255,7 @@ export class Server {
         "The server does not answer",
         "The connection failed.",
         0,
-        "Is `locdiff serve` still running? Start it again and repeat.",
+        `Is \`${this.#program}\` still running? Start it again and repeat.`,
       );
     }
     if (!response.ok) throw await problemOf(response);

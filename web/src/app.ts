@@ -10,12 +10,12 @@ import type { Engine } from "./engine";
 import { km, measuredKm, percent } from "./format";
 import type { Globe } from "./globe";
 import { drape, type Ground } from "./ground";
-import { byId, h } from "./html";
+import { byId, h, toast } from "./html";
 import { listenForPictures, type Incoming } from "./intake";
 import { named } from "./names";
 import { Player } from "./playback";
 import { saveGeojson, saveMap, saveReport } from "./save/actions";
-import { apply, onSystemTheme } from "./theme";
+import { apply, nameSwitch, onSystemTheme } from "./theme";
 import { groundOf, newVisit, nounOf, sha256, type Visit, type Within } from "./visit";
 
 interface Parts {
@@ -105,7 +105,7 @@ export class App {
     key.addEventListener("input", () => (server.key = key.value));
     byId("theme").addEventListener("click", () => this.#setTheme(globe.theme === "dark" ? "day" : "dark"));
     onSystemTheme((theme) => this.#setTheme(theme));
-    this.#nameThemeSwitch();
+    nameSwitch(byId("theme"), globe.theme);
     globe.showWhole();
     globe.startTurning();
     new ResizeObserver(() => this.#current === null && globe.showWhole()).observe(byId("globe"));
@@ -413,14 +413,8 @@ export class App {
   #setTheme(theme: "day" | "dark"): void {
     apply(theme);
     this.#parts.globe.setTheme(theme);
-    this.#nameThemeSwitch();
+    nameSwitch(byId("theme"), theme);
     if (this.#current?.state === "answered") this.#render();
-  }
-
-  #nameThemeSwitch(): void {
-    const other = this.#parts.globe.theme === "dark" ? "light" : "dark";
-    byId("theme").setAttribute("aria-label", `Switch to ${other} colours`);
-    byId("theme").title = `Switch to ${other} colours`;
   }
 
   #announce(visit: Visit): void {
@@ -459,10 +453,3 @@ function words(error: unknown): NonNullable<Visit["problem"]> {
 }
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
-
-function toast(message: string): void {
-  document.querySelector(".toast")?.remove();
-  const note = h("p", { class: "toast", "aria-hidden": "true" }, message);
-  document.body.append(note);
-  setTimeout(() => note.remove(), 7000);
-}

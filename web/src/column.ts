@@ -148,20 +148,18 @@ function ground(visit: Visit, opacity: number, actions: Actions): HTMLElement | 
   );
 }
 
+export function candidateButton(place: Place, index: number, choose: (index: number) => void): HTMLElement {
+  return h(
+    "button",
+    { type: "button", class: "candidate", id: `candidate-${index}`, "data-index": index, onclick: () => choose(index), style: `--part:${place.mass.toFixed(4)}` },
+    h("span", { class: "rank" }, String(index + 1)),
+    h("span", { class: "name" }, place.name, h("small", {}, place.around || coordinates(place.latitude, place.longitude))),
+    h("span", { class: "numbers" }, h("b", {}, percent(place.mass)), h("small", {}, `± ${km(place.radius_km)}`)),
+  );
+}
+
 function candidates(visit: Visit, noun: string, actions: Actions): HTMLElement {
-  const row = (place: Place, index: number) =>
-    h(
-      "li",
-      {},
-      h(
-        "button",
-        { type: "button", class: "candidate", id: `candidate-${index}`, "data-index": index, onclick: () => actions.choose(index), style: `--part:${place.mass.toFixed(4)}` },
-        h("span", { class: "rank" }, String(index + 1)),
-        h("span", { class: "name" }, place.name, h("small", {}, place.around || coordinates(place.latitude, place.longitude))),
-        h("span", { class: "numbers" }, h("b", {}, percent(place.mass)), h("small", {}, `± ${km(place.radius_km)}`)),
-      ),
-      references(place, actions),
-    );
+  const row = (place: Place, index: number) => h("li", {}, candidateButton(place, index, actions.choose), references(place, actions));
   const shown = visit.places.filter((place, index) => index === 0 || place.mass >= 0.001);
   const list = h("ol", { class: "candidates" }, ...shown.slice(0, LISTED).map(row));
   const rest = shown.slice(LISTED);

@@ -37,10 +37,10 @@ export class Globe {
   #turning = 0;
   readonly #ready: Promise<void>;
 
-  constructor(stage: HTMLElement, engine: Engine, basemap: Basemap, theme: Theme, tiles: { url: string; attribution: string } | null) {
+  constructor(stage: HTMLElement, engine: Pick<Engine, "tile"> | null, basemap: Basemap, theme: Theme, tiles: { url: string; attribution: string } | null) {
     this.#stage = stage;
     this.#theme = theme;
-    maplibre.addProtocol("density", async ({ url }, abort) => {
+    if (engine !== null) maplibre.addProtocol("density", async ({ url }, abort) => {
       // density://NUMBER/TOP/THEME/SIZE/Z/X/Y
       const [number, top, colours, size, zoom, x, y] = url.slice("density://".length).split("/");
       const [n, t, s, z, i, j] = [number, top, size, zoom, x, y].map(Number) as [number, number, number, number, number, number];
@@ -138,6 +138,12 @@ export class Globe {
     this.#set("regions", { type: "FeatureCollection", features });
   }
 
+  /** Circles in place of regions: of radii that hold so much of an estimate. */
+  showCircles(circles: readonly { level: number; latitude: number; longitude: number; radius_km: number }[]): void {
+    const features = circles.map(({ level, ...circle }) => ({ ...areaLines({ kind: "circle", ...circle }), properties: { level } }));
+    this.#set("regions", { type: "FeatureCollection", features });
+  }
+
   showConstraints(constraints: readonly Constraint[]): void {
     // All land has a border already.
     const features = constraints.filter(({ label }) => label !== "land").map(({ area }) => areaLines(area));
@@ -205,10 +211,10 @@ export class Globe {
   }
 
   /** Turns the Earth until a place is in the middle, as near as a circle around it allows. */
-  turnTo(place: { latitude: number; longitude: number }, radiusKm: number): void {
+  turnTo(place: { latitude: number; longitude: number }, radiusKm: number, duration = 2600): void {
     this.stopTurning();
     const zoom = Math.min(9, Math.max(this.#wholeZoom(place.latitude), this.#zoomFor(place.latitude, radiusKm)));
-    this.map.flyTo({ center: [place.longitude, place.latitude], zoom, bearing: 0, duration: 2600, curve: 1.2 });
+    this.map.flyTo({ center: [place.longitude, place.latitude], zoom, bearing: 0, duration, curve: 1.2 });
   }
 
   /** The whole Earth turns slowly, until somebody touches it. */

@@ -32,7 +32,7 @@ export function paintOf(theme: Theme): Paint[] {
     { layer: "footprint", property: "line-color", value: ground.text },
     { layer: "region-halo", property: "line-color", value: ground.halo },
     { layer: "region-90", property: "line-color", value: ground.mark },
-    { layer: "region-50", property: "line-color", value: ground.mark },
+    { layer: "region-inner", property: "line-color", value: ground.mark },
     { layer: "sketch-line", property: "line-color", value: ground.text },
     { layer: "sketch-corners", property: "circle-color", value: ground.text },
   ];
@@ -108,7 +108,7 @@ export function globeStyle(
     line("footprint", "footprint", { "line-width": 1.2 }),
     line("region-halo", "regions", { "line-width": 3.4, "line-opacity": 0.75 }),
     line("region-90", "regions", { "line-width": 1.7, "line-dasharray": [3, 2] }, ["==", ["get", "level"], 0.9]),
-    line("region-50", "regions", { "line-width": 1.9 }, ["==", ["get", "level"], 0.5]),
+    line("region-inner", "regions", { "line-width": 1.9 }, ["<", ["get", "level"], 0.9]),
     line("sketch-line", "sketch", { "line-width": 2, "line-dasharray": [2, 1] }),
     { id: "sketch-corners", type: "circle", source: "sketch", filter: ["==", ["geometry-type"], "Point"], paint: { "circle-radius": 5, "circle-color": colour("sketch-corners") } },
   ];

@@ -25,6 +25,14 @@ export function byId<T extends HTMLElement>(id: string): T {
   return element as T;
 }
 
+/** A message over the page, for some seconds. People who hear the page read it elsewhere. */
+export function toast(message: string): void {
+  document.querySelector(".toast")?.remove();
+  const note = h("p", { class: "toast", "aria-hidden": "true" }, message);
+  document.body.append(note);
+  setTimeout(() => note.remove(), 7000);
+}
+
 /** For the report, which is written as a text. */
 export function escaped(text: string): string {
   const names: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };

@@ -18,3 +18,9 @@ export function apply(theme: Theme): void {
 export function onSystemTheme(hear: (theme: Theme) => void): void {
   query().addEventListener("change", (event) => hear(event.matches ? "day" : "dark"));
 }
+
+/** Names the button that switches after what it does. */
+export function nameSwitch(button: HTMLElement, theme: Theme): void {
+  button.title = `Switch to ${theme === "dark" ? "light" : "dark"} colours`;
+  button.setAttribute("aria-label", button.title);
+}

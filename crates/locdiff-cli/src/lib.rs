@@ -5,6 +5,8 @@
 //! command line made no sense; 3: no model for this picture is installed.
 
 #[cfg(feature = "models")]
+mod archive;
+#[cfg(feature = "models")]
 mod asking;
 #[cfg(feature = "models")]
 mod batch;
@@ -80,6 +82,9 @@ enum Command {
     /// Score a model's answers, ours or anybody's.
     #[cfg(feature = "models")]
     Evaluate(Box<evaluate::Arguments>),
+    /// Write the places of a photo archive as GeoJSON, KML, GPX, CSV or Parquet.
+    #[cfg(feature = "models")]
+    Export(archive::ExportArguments),
     /// Photographs with known places, searched by similarity.
     #[cfg(feature = "models")]
     #[command(subcommand)]
@@ -91,12 +96,21 @@ enum Command {
     /// Say where pictures were taken.
     #[cfg(feature = "models")]
     Predict(predict::Arguments),
+    /// Look through a photo archive on a map: accept, reject or correct predicted places.
+    #[cfg(feature = "models")]
+    Review(archive::ReviewArguments),
+    /// Find where the pictures of folders were taken, and store it in a library.
+    #[cfg(feature = "models")]
+    Scan(Box<archive::ScanArguments>),
     /// Answer over HTTP, with a map page.
     #[cfg(feature = "models")]
     Serve(Box<serve::Arguments>),
     /// Places as spherical-harmonic coefficients, and back.
     #[command(subcommand)]
     Sphere(sphere::Command),
+    /// Write the places of a photo archive into XMP sidecars or pictures, or undo that.
+    #[cfg(feature = "models")]
+    Tag(archive::TagArguments),
     /// Train a model on embeddings with known places.
     #[cfg(feature = "models")]
     Train(train::Arguments),
@@ -124,14 +138,22 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         #[cfg(feature = "models")]
         Command::Evaluate(arguments) => evaluate::run(*arguments),
         #[cfg(feature = "models")]
+        Command::Export(arguments) => archive::export(&arguments).map(done),
+        #[cfg(feature = "models")]
         Command::Gallery(command) => gallery::run(command),
         #[cfg(feature = "models")]
         Command::Model(command) => model::run(command),
         #[cfg(feature = "models")]
         Command::Predict(arguments) => predict::run(arguments),
         #[cfg(feature = "models")]
+        Command::Review(arguments) => archive::review(&arguments).map(done),
+        #[cfg(feature = "models")]
+        Command::Scan(arguments) => archive::scan(*arguments),
+        #[cfg(feature = "models")]
         Command::Serve(arguments) => serve::run(*arguments),
         Command::Sphere(command) => sphere::run(command).map(done),
+        #[cfg(feature = "models")]
+        Command::Tag(arguments) => archive::tag(&arguments),
         #[cfg(feature = "models")]
         Command::Train(arguments) => train::run(arguments).map(done),
     };

@@ -201,15 +201,7 @@ async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
             "everybody who can reach {address} may use this server; --api-key-file closes it"
         );
     }
-    let stop = async {
-        stop_signal().await;
-        // Whoever asks twice doesn't want to wait.
-        tokio::spawn(async {
-            stop_signal().await;
-            std::process::exit(1);
-        });
-    };
-    match server.run(stop).await {
+    match server.run(stop()).await {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(locdiff_server::ServeError::Model(error @ locdiff::CannotOpen::Missing { .. })) => {
             Ok(refused(&error.to_string(), NO_MODEL))
@@ -219,6 +211,16 @@ async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
         )) => Ok(refused(&error.to_string(), NONSENSE)),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Done when the process is told to stop.
+pub(crate) async fn stop() {
+    stop_signal().await;
+    // Whoever asks twice doesn't want to wait.
+    tokio::spawn(async {
+        stop_signal().await;
+        std::process::exit(1);
+    });
 }
 
 /// Ctrl-C, or what systemd, Docker and Kubernetes send.

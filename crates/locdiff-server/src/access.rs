@@ -15,13 +15,16 @@ use crate::problem::{NO_KEY, Problem, TIMED_OUT, WRONG_METHOD};
 use crate::state::App;
 
 /// Paths that are counted under their own name.
-const PATHS: [&str; 12] = [
+const PATHS: [&str; 15] = [
     "/v1/locate",
     "/v1/embed",
     "/v1/density",
     "/v1/models",
     "/v1/page",
     "/v1/thumbnail",
+    "/v1/archive",
+    "/v1/archive/decisions",
+    "/review",
     "/health/live",
     "/health/ready",
     "/metrics",

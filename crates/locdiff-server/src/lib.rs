@@ -17,6 +17,7 @@ mod options;
 mod page;
 mod problem;
 mod queue;
+mod review;
 mod routes;
 mod settings;
 mod state;
@@ -65,6 +66,9 @@ pub enum ServeError {
     /// Threads, counters.
     #[error("cannot start: {0}")]
     Start(String),
+    /// The library of a photo archive can't be read.
+    #[error(transparent)]
+    Library(#[from] locdiff_archive::library::LibraryError),
     /// Requests were still being answered when the time to stop was over.
     #[error("stopped with requests unanswered after {0} s")]
     Unfinished(u64),
@@ -184,6 +188,24 @@ impl Server {
         match joined {
             Ok(Ok(true)) if finished => Ok(()),
             _ => Err(ServeError::Unfinished(limit)),
+        }
+    }
+}
+
+impl Server {
+    /// Serves the review page of a photo archive until `stop` is done, and no models.
+    pub async fn review(
+        self,
+        library: &std::path::Path,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
+        let address = self.address().map_err(|error| ServeError::Start(error.to_string()))?;
+        let review = review::Review::open(Arc::clone(&self.app), library, address)?;
+        let router = review::router(Arc::new(review));
+        let (finished, _) = connections::serve(self.listener, router, &self.app, stop).await;
+        match finished {
+            true => Ok(()),
+            false => Err(ServeError::Unfinished(self.app.settings.shutdown_timeout_s)),
         }
     }
 }

@@ -18,13 +18,18 @@ const WITHOUT_PAGE: &str = "<!doctype html><html lang=en><meta charset=utf-8><ti
 
 /// A file of the page; `/` is its index.
 pub(crate) async fn file(State(app): State<App>, method: Method, uri: Uri) -> Response {
+    file_or_index(&app, &method, &uri, "index.html")
+}
+
+/// A file of the page; `/` is the one that is named.
+pub(crate) fn file_or_index(app: &App, method: &Method, uri: &Uri, index: &str) -> Response {
     let path = uri.path().trim_start_matches('/');
-    let name = if path.is_empty() { "index.html" } else { path };
-    let reads = [Method::GET, Method::HEAD].contains(&method);
+    let name = if path.is_empty() { index } else { path };
+    let reads = [Method::GET, Method::HEAD].contains(method);
     let found = files::FILES.binary_search_by(|(file, _)| (*file).cmp(name));
     let Some(index) = found.ok().filter(|_| reads) else {
         if path.is_empty() && reads {
-            return (policy(&app), Html(WITHOUT_PAGE)).into_response();
+            return (policy(app), Html(WITHOUT_PAGE)).into_response();
         }
         let shown: String = uri.path().chars().take(80).collect();
         let detail = format!("nothing at {shown}: /docs says what there is");
@@ -38,7 +43,7 @@ pub(crate) async fn file(State(app): State<App>, method: Method, uri: Uri) -> Re
         "no-cache"
     };
     let headers = [(header::CONTENT_TYPE, kind_of(name)), (header::CACHE_CONTROL, lifetime)];
-    (policy(&app), headers, bytes).into_response()
+    (policy(app), headers, bytes).into_response()
 }
 
 /// What the page may load and talk to: this server, and the tiles if there are any.

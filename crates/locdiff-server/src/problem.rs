@@ -33,6 +33,7 @@ pub(crate) type Kind = (&'static str, StatusCode, &'static str);
 pub(crate) const BAD_OPTION: Kind = ("bad-option", StatusCode::BAD_REQUEST, "Bad Request");
 pub(crate) const BAD_BODY: Kind = ("bad-body", StatusCode::BAD_REQUEST, "Bad Request");
 pub(crate) const NO_KEY: Kind = ("no-key", StatusCode::UNAUTHORIZED, "Unauthorized");
+pub(crate) const OTHER_ORIGIN: Kind = ("other-origin", StatusCode::FORBIDDEN, "Forbidden");
 pub(crate) const NOT_FOUND: Kind = ("not-found", StatusCode::NOT_FOUND, "Not Found");
 pub(crate) const WRONG_METHOD: Kind =
     ("wrong-method", StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
@@ -53,10 +54,11 @@ pub(crate) const BROKEN: Kind =
     ("broken", StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error");
 
 /// All of them, for the documentation.
-pub(crate) const KINDS: [Kind; 14] = [
+pub(crate) const KINDS: [Kind; 15] = [
     BAD_OPTION,
     BAD_BODY,
     NO_KEY,
+    OTHER_ORIGIN,
     NOT_FOUND,
     WRONG_METHOD,
     TOO_SLOW,

@@ -19,7 +19,7 @@ use crate::state::App;
 const SIDE: u16 = 192;
 const QUALITY: u8 = 80;
 /// Decoding takes memory and a core: few at a time.
-static AT_A_TIME: Semaphore = Semaphore::const_new(2);
+pub(crate) static AT_A_TIME: Semaphore = Semaphore::const_new(2);
 
 /// A reference of a gallery as a small picture.
 ///
@@ -72,9 +72,14 @@ fn small(folder: &Path, id: &str, options: &ReadOptions) -> Option<Vec<u8>> {
     }
     let options = ReadOptions { fast_decode: Some(u32::from(SIDE)), ..options.clone() };
     let square = Photo::open_with(path, &options).ok()?.square(u32::from(SIDE));
+    jpeg(&square, SIDE, SIDE)
+}
+
+/// Red, green and blue bytes, row by row, as JPEG.
+pub(crate) fn jpeg(rgb: &[u8], width: u16, height: u16) -> Option<Vec<u8>> {
     let mut jpeg = Vec::new();
     let encoder = jpeg_encoder::Encoder::new(&mut jpeg, QUALITY);
-    encoder.encode(&square, SIDE, SIDE, jpeg_encoder::ColorType::Rgb).ok()?;
+    encoder.encode(rgb, width, height, jpeg_encoder::ColorType::Rgb).ok()?;
     Some(jpeg)
 }
 

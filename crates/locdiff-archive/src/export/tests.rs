@@ -96,6 +96,7 @@ fn measurements_precede_decisions_and_estimates() {
         time: None,
         camera: None,
         kind: Kind::Photo,
+        error: None,
         prediction: Some(prediction.clone()),
         decision,
     };

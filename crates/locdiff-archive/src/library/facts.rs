@@ -70,7 +70,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub(super) fn name(self) -> &'static str {
+    /// As it is stored: `photo` or `graphic`.
+    pub fn name(self) -> &'static str {
         match self {
             Kind::Photo => "photo",
             Kind::Graphic => "graphic",

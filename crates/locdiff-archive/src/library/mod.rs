@@ -19,6 +19,7 @@
 //! ```
 
 mod blob;
+mod context;
 mod error;
 mod facts;
 mod predictions;
@@ -31,6 +32,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+pub use context::UsedModel;
 pub use error::LibraryError;
 pub use facts::{ContentHash, Facts, Kind, Scanned};
 pub use predictions::{Candidate, Decision, Entry, Prediction, Unpredicted};

@@ -1,7 +1,7 @@
 //! What models returned, and what the user decided.
 
 use locdiff_sphere::{Density, DensityRecord, LatLon};
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::{ContentHash, Kind, Library, LibraryError, blob};
@@ -87,6 +87,8 @@ pub struct Entry {
     pub camera: Option<String>,
     /// Photo or graphic.
     pub kind: Kind,
+    /// Why it can't be read as a picture.
+    pub error: Option<String>,
     /// What the model returned; the fused prediction if there is one. Without its density.
     pub prediction: Option<Prediction>,
     /// What the user decided.
@@ -129,35 +131,7 @@ impl Library {
     /// Stores predictions, all or none. A prediction of the same model and version is replaced.
     pub fn predict(&mut self, predictions: &[Prediction]) -> Result<(), LibraryError> {
         let transaction = self.connection.transaction()?;
-        {
-            let mut insert = transaction.prepare_cached(
-                "INSERT OR REPLACE INTO predictions (hash, model, version, fused, calibrated, latitude, longitude,
-                     confidence, radius_68_km, radius_90_km, candidates, influences, density, error)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
-            )?;
-            for prediction in predictions {
-                let json = |value: serde_json::Result<String>| {
-                    value.map_err(|error| LibraryError::Value(error.to_string()))
-                };
-                let stored = insert.execute(params![
-                    prediction.hash,
-                    prediction.model,
-                    prediction.version,
-                    prediction.fused,
-                    prediction.calibrated,
-                    prediction.place.map(|place| place.latitude()),
-                    prediction.place.map(|place| place.longitude()),
-                    prediction.confidence,
-                    prediction.radius_68_km,
-                    prediction.radius_90_km,
-                    json(serde_json::to_string(&prediction.candidates))?,
-                    json(serde_json::to_string(&prediction.influences))?,
-                    prediction.density.as_ref().map(blob::pack),
-                    prediction.error,
-                ]);
-                known(stored, prediction.hash)?;
-            }
-        }
+        insert(&transaction, predictions)?;
         Ok(transaction.commit()?)
     }
 
@@ -188,21 +162,40 @@ impl Library {
         hash: ContentHash,
         decision: Option<Decision>,
     ) -> Result<(), LibraryError> {
-        let Some(decision) = decision else {
-            self.connection.execute("DELETE FROM decisions WHERE hash = ?1", [hash])?;
-            return Ok(());
-        };
-        let (name, place) = match decision {
-            Decision::Accepted => ("accepted", None),
-            Decision::Rejected => ("rejected", None),
-            Decision::Moved(place) => ("moved", Some(place)),
-        };
-        let (latitude, longitude) = (place.map(LatLon::latitude), place.map(LatLon::longitude));
-        let stored = self.connection.execute(
-            "INSERT OR REPLACE INTO decisions (hash, decision, latitude, longitude) VALUES (?1, ?2, ?3, ?4)",
-            params![hash, name, latitude, longitude],
-        );
-        known(stored, hash)
+        self.decide_all(&[(hash, decision)])
+    }
+
+    /// Stores decisions, or takes them back: all or none.
+    pub fn decide_all(
+        &mut self,
+        decisions: &[(ContentHash, Option<Decision>)],
+    ) -> Result<(), LibraryError> {
+        let transaction = self.connection.transaction()?;
+        {
+            let mut find = transaction.prepare_cached("SELECT 1 FROM contents WHERE hash = ?1")?;
+            let mut forget = transaction.prepare_cached("DELETE FROM decisions WHERE hash = ?1")?;
+            let mut store = transaction.prepare_cached(
+                "INSERT OR REPLACE INTO decisions (hash, decision, latitude, longitude) VALUES (?1, ?2, ?3, ?4)",
+            )?;
+            for (hash, decision) in decisions {
+                if !find.exists([hash])? {
+                    return Err(LibraryError::Unknown(hash.to_string()));
+                }
+                let (name, place) = match decision {
+                    None => {
+                        forget.execute([hash])?;
+                        continue;
+                    }
+                    Some(Decision::Accepted) => ("accepted", None),
+                    Some(Decision::Rejected) => ("rejected", None),
+                    Some(Decision::Moved(place)) => ("moved", Some(*place)),
+                };
+                let (latitude, longitude) =
+                    (place.map(LatLon::latitude), place.map(LatLon::longitude));
+                store.execute(params![hash, name, latitude, longitude])?;
+            }
+        }
+        Ok(transaction.commit()?)
     }
 
     /// All pictures that are present, one entry for each content, in the order of paths, with the predictions of a model.
@@ -211,7 +204,7 @@ impl Library {
             "SELECT min(f.path), c.hash, c.latitude, c.longitude, c.time_s, c.camera, c.kind,
                     d.decision, d.latitude, d.longitude,
                     p.fused, p.calibrated, p.latitude, p.longitude, p.confidence, p.radius_68_km, p.radius_90_km,
-                    p.candidates, p.influences, p.error
+                    p.candidates, p.influences, p.error, c.error
              FROM contents c JOIN files f ON f.hash = c.hash AND f.missing = 0
              LEFT JOIN decisions d ON d.hash = c.hash
              LEFT JOIN predictions p ON p.hash = c.hash AND p.model = ?1 AND p.version = ?2
@@ -226,6 +219,40 @@ impl Library {
         }
         Ok(entries)
     }
+}
+
+pub(super) fn insert(
+    connection: &Connection,
+    predictions: &[Prediction],
+) -> Result<(), LibraryError> {
+    let mut insert = connection.prepare_cached(
+        "INSERT OR REPLACE INTO predictions (hash, model, version, fused, calibrated, latitude, longitude,
+             confidence, radius_68_km, radius_90_km, candidates, influences, density, error)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+    )?;
+    for prediction in predictions {
+        let json = |value: serde_json::Result<String>| {
+            value.map_err(|error| LibraryError::Value(error.to_string()))
+        };
+        let stored = insert.execute(params![
+            prediction.hash,
+            prediction.model,
+            prediction.version,
+            prediction.fused,
+            prediction.calibrated,
+            prediction.place.map(|place| place.latitude()),
+            prediction.place.map(|place| place.longitude()),
+            prediction.confidence,
+            prediction.radius_68_km,
+            prediction.radius_90_km,
+            json(serde_json::to_string(&prediction.candidates))?,
+            json(serde_json::to_string(&prediction.influences))?,
+            prediction.density.as_ref().map(blob::pack),
+            prediction.error,
+        ]);
+        known(stored, prediction.hash)?;
+    }
+    Ok(())
 }
 
 fn entry(row: &Row<'_>, model: &str, version: &str) -> Result<Entry, LibraryError> {
@@ -262,6 +289,7 @@ fn entry(row: &Row<'_>, model: &str, version: &str) -> Result<Entry, LibraryErro
         time: row.get::<_, Option<f64>>(4)?.map(Moment::from_unix_s),
         camera: row.get(5)?,
         kind: Kind::named(&row.get::<_, String>(6)?),
+        error: row.get(20)?,
         prediction,
         decision,
     })

@@ -64,6 +64,21 @@ CREATE TABLE decisions (
     latitude REAL,
     longitude REAL
 ) WITHOUT ROWID;
+-- From which inputs a fused prediction was made, or that there was nothing to fuse.
+CREATE TABLE fusions (
+    hash BLOB NOT NULL REFERENCES contents (hash),
+    model TEXT NOT NULL,
+    version TEXT NOT NULL,
+    inputs BLOB NOT NULL,
+    PRIMARY KEY (hash, model, version)
+) WITHOUT ROWID;
+-- The model of the last scan: one row.
+CREATE TABLE model (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    name TEXT NOT NULL,
+    version TEXT NOT NULL,
+    calibrated INTEGER NOT NULL
+);
 -- The undo log. A row is planned before a file is touched, and written after.
 CREATE TABLE tags (
     id INTEGER PRIMARY KEY,

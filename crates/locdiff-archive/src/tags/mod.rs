@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 pub use containers::{has_place, with_place};
-pub use place_tag::PlaceTag;
-pub use xmp::{edited_sidecar, new_sidecar, place_in_sidecar};
+pub use place_tag::{PlaceTag, is_our_method};
+pub use xmp::{XmpFacts, edited_sidecar, embedded_xmp, new_sidecar, place_in_sidecar};
 
 use crate::library::{ContentHash, Library, LibraryError, LoggedTag, TagTarget};
 

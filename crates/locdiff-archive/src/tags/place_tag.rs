@@ -16,10 +16,23 @@ pub struct PlaceTag {
     pub method: String,
 }
 
+/// Whether a place with this processing method was written by this program: then it is an estimate or a pin, and must not be
+/// taken for what a camera measured.
+pub fn is_our_method(method: &str) -> bool {
+    method.contains("locdiff")
+}
+
 impl PlaceTag {
     /// The place that a model estimated.
     pub fn estimated(place: LatLon, radius_68_km: f64, model: &str, version: &str) -> PlaceTag {
         let method = format!("estimated from the image by locdiff, model {model} {version}");
+        PlaceTag { place, error_km: radius_68_km, method }
+    }
+
+    /// The place that was estimated with the help of other pictures of the same outing, or of what the user stated.
+    pub fn fused(place: LatLon, radius_68_km: f64, model: &str, version: &str) -> PlaceTag {
+        let method =
+            format!("estimated from the image and its context by locdiff, model {model} {version}");
         PlaceTag { place, error_km: radius_68_km, method }
     }
 

@@ -9,6 +9,7 @@ use locdiff_sphere::LatLon;
 use roxmltree::{Document, Node};
 
 use super::{PlaceTag, TagError};
+use crate::Moment;
 
 const EXIF: &str = "http://ns.adobe.com/exif/1.0/";
 const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
@@ -91,6 +92,40 @@ pub fn place_in_sidecar(text: &str) -> Result<Option<LatLon>, TagError> {
     Ok(place_of(&parse(text)?))
 }
 
+/// What is read from a sidecar, or from the XMP inside of a picture.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct XmpFacts {
+    /// The place, if it has one that is valid.
+    pub place: Option<LatLon>,
+    /// How that place was found.
+    pub method: Option<String>,
+    /// When the picture was taken, if that is said.
+    pub time: Option<Moment>,
+}
+
+impl XmpFacts {
+    /// From the text of an XMP packet.
+    pub fn of(text: &str) -> Result<XmpFacts, TagError> {
+        let document = parse(text)?;
+        let time = value_of(&document, "DateTimeOriginal");
+        Ok(XmpFacts {
+            place: place_of(&document),
+            method: value_of(&document, "GPSProcessingMethod"),
+            time: time.and_then(|time| Moment::from_iso(time.trim())),
+        })
+    }
+}
+
+/// The XMP packet inside of a picture of any format, found by its outermost element.
+pub fn embedded_xmp(file: &[u8]) -> Option<&str> {
+    const FIRST: &[u8] = b"<x:xmpmeta";
+    const LAST: &[u8] = b"</x:xmpmeta>";
+    let find = |bytes: &[u8], what: &[u8]| bytes.windows(what.len()).position(|at| at == what);
+    let start = find(file, FIRST)?;
+    let length = find(&file[start..], LAST)? + LAST.len();
+    std::str::from_utf8(&file[start..start + length]).ok()
+}
+
 fn parse(text: &str) -> Result<Document<'_>, TagError> {
     Document::parse(text).map_err(|error| TagError::Xml(error.to_string()))
 }
@@ -102,16 +137,18 @@ fn descriptions<'a, 'i>(document: &'a Document<'i>) -> impl Iterator<Item = Node
         .filter(move |node| is(node, "Description") && node.parent().is_some_and(|p| is(&p, "RDF")))
 }
 
+/// The text of a property of Exif.
+fn value_of(document: &Document<'_>, name: &str) -> Option<String> {
+    descriptions(document).find_map(|description| {
+        let attribute = description.attribute((EXIF, name));
+        let element = description.children().find(|child| child.has_tag_name((EXIF, name)));
+        attribute.or_else(|| element.and_then(|element| element.text())).map(str::to_owned)
+    })
+}
+
 fn place_of(document: &Document<'_>) -> Option<LatLon> {
-    let value = |name: &str| {
-        descriptions(document).find_map(|description| {
-            let attribute = description.attribute((EXIF, name));
-            let element = description.children().find(|child| child.has_tag_name((EXIF, name)));
-            attribute.or_else(|| element.and_then(|element| element.text())).map(str::to_owned)
-        })
-    };
-    let latitude = degrees(&value("GPSLatitude")?, ['N', 'S'])?;
-    let longitude = degrees(&value("GPSLongitude")?, ['E', 'W'])?;
+    let latitude = degrees(&value_of(document, "GPSLatitude")?, ['N', 'S'])?;
+    let longitude = degrees(&value_of(document, "GPSLongitude")?, ['E', 'W'])?;
     LatLon::new(latitude, longitude).ok()
 }
 

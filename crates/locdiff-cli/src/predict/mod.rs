@@ -24,7 +24,8 @@ use crate::progress::Progress;
 use crate::{FAILED, NO_MODEL, NONSENSE, memory, refused};
 use answer::{Failure, Picture};
 pub use drawing::{View, answer_map};
-use models::Models;
+pub(crate) use models::{GET_GEOCLIP, Models};
+pub(crate) use pictures::is_picture;
 use records::Records;
 
 /// Pictures that are read and encoded together.
@@ -80,6 +81,33 @@ pub(crate) struct Arguments {
     inference: InferenceArguments,
 }
 
+impl Arguments {
+    /// No pictures: only which models are asked, and how.
+    pub(crate) fn asking(
+        model: Option<String>,
+        opening: OpeningArguments,
+        inference: InferenceArguments,
+    ) -> Arguments {
+        Arguments {
+            pictures: Vec::new(),
+            model: model.into_iter().collect(),
+            within: Vec::new(),
+            top: 1,
+            plot: None,
+            projection: None,
+            json: false,
+            geojson: false,
+            csv: false,
+            density: false,
+            draws: 0,
+            frames: None,
+            map: When::Never,
+            opening,
+            inference,
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum When {
     /// If stdout is a terminal.
@@ -90,7 +118,7 @@ enum When {
     Never,
 }
 
-fn parse_constraint(text: &str) -> Result<Constraint, String> {
+pub(crate) fn parse_constraint(text: &str) -> Result<Constraint, String> {
     text.parse().map_err(|error: InvalidConstraint| error.to_string())
 }
 
@@ -138,7 +166,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
     records.finish()?;
     if without_model > 0 {
-        let _ = writeln!(stderr(), "\n{}", models::GET_GEOCLIP);
+        let _ = writeln!(stderr(), "\n{}", GET_GEOCLIP);
     }
     Ok(match failures {
         0 => ExitCode::SUCCESS,

@@ -10,7 +10,7 @@ use locdiff::{Geolocator, ModelHome, OpenOptions, Photo};
 use super::Arguments;
 use crate::asking::{CannotAsk, open};
 
-pub(super) const GET_GEOCLIP: &str = "\
+pub(crate) const GET_GEOCLIP: &str = "\
 For photographs from the ground, GeoCLIP (1.7 GB, MIT) can be had with
 
     locdiff model fetch geoclip
@@ -18,7 +18,7 @@ For photographs from the ground, GeoCLIP (1.7 GB, MIT) can be had with
 `locdiff doctor` says what is on this machine and what is missing.";
 
 /// Whom to ask.
-pub(super) enum Models<'a> {
+pub(crate) enum Models<'a> {
     /// Each of them about each picture.
     Named(Vec<Geolocator>),
     /// The one inside the program; and about what isn't for it, another one if there is one.
@@ -26,7 +26,7 @@ pub(super) enum Models<'a> {
 }
 
 /// A model that is opened when it is first needed.
-pub(super) struct Other<'a> {
+pub(crate) struct Other<'a> {
     arguments: &'a Arguments,
     options: OpenOptions,
     opened: OnceLock<Result<Geolocator, String>>,
@@ -54,7 +54,7 @@ impl Other<'_> {
 }
 
 impl<'a> Models<'a> {
-    pub(super) fn open(arguments: &'a Arguments) -> Result<Models<'a>, CannotAsk> {
+    pub(crate) fn open(arguments: &'a Arguments) -> Result<Models<'a>, CannotAsk> {
         let options = arguments.opening.options();
         if !arguments.model.is_empty() {
             // Once each, in the order given.
@@ -76,8 +76,22 @@ impl<'a> Models<'a> {
         Ok(Models::Automatic { built_in: Box::new(built_in), other })
     }
 
+    /// All models that may answer. Opens those that are not open yet.
+    pub(crate) fn all(&self) -> Result<Vec<&Geolocator>, String> {
+        match self {
+            Models::Named(models) => Ok(models.iter().collect()),
+            Models::Automatic { built_in, other } => {
+                let mut all = vec![built_in.as_ref()];
+                if let Some(other) = other {
+                    all.push(other.opened().as_ref().map_err(String::clone)?);
+                }
+                Ok(all)
+            }
+        }
+    }
+
     /// What is said of each photograph, and by which model if it could be opened.
-    pub(super) fn locate(&self, photos: &[Photo]) -> Vec<Vec<(LocateResult, Option<&Geolocator>)>> {
+    pub(crate) fn locate(&self, photos: &[Photo]) -> Vec<Vec<(LocateResult, Option<&Geolocator>)>> {
         match self {
             Models::Named(models) => {
                 let mut all: Vec<Vec<_>> = photos.iter().map(|_| Vec::new()).collect();

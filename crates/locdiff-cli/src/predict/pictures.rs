@@ -39,13 +39,17 @@ fn in_folder(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in WalkDir::new(folder).sort_by_file_name() {
         let entry = entry.with_context(|| format!("cannot read {}", folder.display()))?;
-        let ending = entry.path().extension().and_then(|ending| ending.to_str());
-        let is_picture = ending.is_some_and(|e| ENDINGS.contains(&e.to_lowercase().as_str()));
-        if is_picture && entry.file_type().is_file() {
+        if is_picture(entry.path()) && entry.file_type().is_file() {
             found.push(entry.into_path());
         }
     }
     Ok(found)
+}
+
+/// Whether a file's name is that of a picture.
+pub(crate) fn is_picture(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| ENDINGS.contains(&ending.to_lowercase().as_str()))
 }
 
 /// For shells that leave patterns to the program, and patterns in quotes.

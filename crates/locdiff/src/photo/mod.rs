@@ -29,4 +29,4 @@ pub use crops::Crops;
 pub use picture::Photo;
 pub use preprocessing::Preprocessing;
 pub use preprocessor_config::InvalidPreprocessing;
-pub use reading::{PhotoError, PhotoFormat, ReadOptions, gps_of};
+pub use reading::{ExifFacts, PhotoError, PhotoFormat, ReadOptions, gps_of};

@@ -38,6 +38,22 @@ impl Photo {
         self.resized_area((width, height), Area { left, top, width: side, height: side })
     }
 
+    /// The whole picture, made smaller if its longest side has more pixels than this.
+    pub fn shrunk_to(&self, longest: u32) -> Photo {
+        let side = self.width().max(self.height());
+        if side <= longest.max(1) {
+            return self.clone();
+        }
+        let scaled = |pixels: u32| {
+            let scaled = u64::from(pixels) * u64::from(longest.max(1)) / u64::from(side);
+            (scaled as u32).max(1)
+        };
+        let (width, height) = (scaled(self.width()), scaled(self.height()));
+        let all = Area { left: 0, top: 0, width, height };
+        let rgb = self.resized_area((u64::from(width), u64::from(height)), all);
+        Photo::from_rgb(width, height, rgb).expect("as many pixels as were asked for")
+    }
+
     /// RGB of an area of the picture resized to `width`×`height`. Nothing outside the area is
     /// computed: a panorama costs no more than a square.
     pub(super) fn resized_area(&self, (width, height): (u64, u64), area: Area) -> Vec<u8> {

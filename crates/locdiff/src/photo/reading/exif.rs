@@ -1,5 +1,5 @@
-//! The two facts in a picture's Exif data that matter here: which way is up, and where the
-//! camera says it was.
+//! The facts in a picture's Exif data that matter here: which way is up, where and when the camera says it was,
+//! and which camera it was.
 
 use std::io::Cursor;
 
@@ -12,13 +12,70 @@ use exif::{Context, Exif, In, Reader, Tag, Value};
 /// that the camera itself calls void, or exactly 0° N 0° E, which is what a receiver without a
 /// fix writes.
 pub fn gps_of(bytes: &[u8]) -> Option<(f64, f64)> {
-    let exif = exif_of(bytes)?;
-    if text(&exif, Tag::GPSStatus).is_some_and(|status| status.starts_with(b"V")) {
+    gps(&exif_of(bytes)?)
+}
+
+fn gps(exif: &Exif) -> Option<(f64, f64)> {
+    if text(exif, Tag::GPSStatus).is_some_and(|status| status.starts_with(b"V")) {
         return None;
     }
-    let latitude = angle(&exif, Tag::GPSLatitude, Tag::GPSLatitudeRef, b"NS", 90.0)?;
-    let longitude = angle(&exif, Tag::GPSLongitude, Tag::GPSLongitudeRef, b"EW", 180.0)?;
+    let latitude = angle(exif, Tag::GPSLatitude, Tag::GPSLatitudeRef, b"NS", 90.0)?;
+    let longitude = angle(exif, Tag::GPSLongitude, Tag::GPSLongitudeRef, b"EW", 180.0)?;
     (latitude != 0.0 || longitude != 0.0).then_some((latitude, longitude))
+}
+
+/// What a camera wrote about a picture. Texts are as they stand there, without blanks around them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ExifFacts {
+    /// As [`gps_of`].
+    pub gps: Option<(f64, f64)>,
+    /// How that position was found: `GPS`, `CELLID`, or what a program wrote.
+    pub gps_method: Option<String>,
+    /// When it was taken: `2024:05:01 12:00:00`.
+    pub time: Option<String>,
+    /// Digits of that second's fraction.
+    pub time_fraction: Option<String>,
+    /// The zone of that time: `+02:00`. Many cameras don't say.
+    pub time_zone: Option<String>,
+    /// Make and model.
+    pub camera: Option<String>,
+}
+
+impl ExifFacts {
+    /// Of the bytes of a file; empty if there is no Exif data in it.
+    pub fn of(bytes: &[u8]) -> ExifFacts {
+        let Some(exif) = exif_of(bytes) else { return ExifFacts::default() };
+        let word = |tag| {
+            let text = String::from_utf8_lossy(text(&exif, tag)?).trim_matches(['\0', ' ']).to_owned();
+            (!text.is_empty()).then_some(text)
+        };
+        // When it was taken, or when a film or print was scanned. Not when the file was last edited.
+        let taken = [
+            (Tag::DateTimeOriginal, Tag::SubSecTimeOriginal, Tag::OffsetTimeOriginal),
+            (Tag::DateTimeDigitized, Tag::SubSecTimeDigitized, Tag::OffsetTimeDigitized),
+        ];
+        let taken = taken.into_iter().find_map(|(time, fraction, zone)| {
+            Some((word(time)?, word(fraction), word(zone)))
+        });
+        let (time, time_fraction, time_zone) = match taken {
+            Some((time, fraction, zone)) => (Some(time), fraction, zone),
+            None => (None, None, None),
+        };
+        let camera = match (word(Tag::Make), word(Tag::Model)) {
+            // Most models begin with the make.
+            (Some(make), Some(model)) if !model.starts_with(&make) => {
+                Some(format!("{make} {model}"))
+            }
+            (make, model) => model.or(make),
+        };
+        let gps_method = exif.get_field(Tag::GPSProcessingMethod, In::PRIMARY).and_then(|field| {
+            let Value::Undefined(bytes, _) = &field.value else { return None };
+            // Eight bytes name the character code.
+            let text = String::from_utf8_lossy(bytes.get(8..)?);
+            Some(text.trim_matches(['\0', ' ']).to_owned())
+        });
+        ExifFacts { gps: gps(&exif), gps_method, time, time_fraction, time_zone, camera }
+    }
 }
 
 /// The orientation that Exif states, from 1 to 8; 1 (upright) if it states none.

@@ -15,7 +15,7 @@ mod pixels;
 mod raster;
 
 pub use error::PhotoError;
-pub use exif::gps_of;
+pub use exif::{ExifFacts, gps_of};
 pub use format::PhotoFormat;
 pub(super) use options::Deadline;
 pub use options::ReadOptions;

@@ -1,0 +1,67 @@
+//! Which files of a folder are pictures, and when they or their sidecars changed.
+
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use locdiff_archive::tags::sidecar_of;
+use walkdir::{DirEntry, WalkDir};
+
+use crate::predict::is_picture;
+
+/// Raw files of cameras: their pixels are not decoded, but their tags are read, and they can have sidecars.
+const RAW: [&str; 12] =
+    ["arw", "cr2", "cr3", "dng", "nef", "nrw", "orf", "pef", "raf", "raw", "rw2", "srw"];
+
+/// A file that may be a picture.
+pub(super) struct Found {
+    pub(super) path: PathBuf,
+    /// As the library stores it.
+    pub(super) name: String,
+    pub(super) size: u64,
+    /// The sum of the times of the file and its sidecars: changes with each of them.
+    pub(super) modified_ns: i64,
+}
+
+/// The pictures below a folder in the order of their names, or why something could not be read. Hidden files are left out, and
+/// the thumbnails that network drives make.
+pub(super) fn pictures(folder: &Path) -> impl Iterator<Item = Result<Found, String>> {
+    let shown = |entry: &DirEntry| {
+        let name = entry.file_name().to_string_lossy();
+        entry.depth() == 0 || !(name.starts_with('.') || name == "@eaDir")
+    };
+    let entries = WalkDir::new(folder).sort_by_file_name().into_iter().filter_entry(shown);
+    entries.filter_map(|entry| match entry {
+        Err(error) => Some(Err(error.to_string())),
+        Ok(entry) if entry.file_type().is_file() && is_wanted(entry.path()) => Some(found(entry)),
+        Ok(_) => None,
+    })
+}
+
+fn is_wanted(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    is_picture(path) || ending.is_some_and(|e| RAW.contains(&e.to_lowercase().as_str()))
+}
+
+/// The sidecars that a picture may have: `name.jpg.xmp`, and Adobe's `name.xmp`.
+pub(super) fn sidecars(picture: &Path) -> [PathBuf; 2] {
+    [sidecar_of(picture), picture.with_extension("xmp")]
+}
+
+fn found(entry: DirEntry) -> Result<Found, String> {
+    let metadata = entry.metadata().map_err(|error| error.to_string())?;
+    let path = entry.into_path();
+    let Some(name) = path.to_str().map(str::to_owned) else {
+        return Err(format!("{}: the name is not valid UTF-8, rename the file", path.display()));
+    };
+    let beside = sidecars(&path).into_iter().filter_map(|sidecar| sidecar.metadata().ok());
+    let modified_ns = beside.fold(changed_ns(&metadata), |sum, sidecar| {
+        sum.wrapping_add(changed_ns(&sidecar))
+    });
+    Ok(Found { path, name, size: metadata.len(), modified_ns })
+}
+
+fn changed_ns(metadata: &Metadata) -> i64 {
+    let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    modified.map_or(0, |since| since.as_nanos() as i64)
+}

@@ -1,0 +1,160 @@
+// The list of pictures: however many there are, only the rows in sight exist.
+
+import { percent } from "../format";
+import { h } from "../html";
+import { statusOf, type Picture, type Status, type View } from "./archive";
+
+/** As in review.css. */
+const ROW_PX = 68;
+/** Rows beyond the edges. */
+const MARGIN = 4;
+/** New thumbnails are asked for once the list stands still. */
+const REST_MS = 90;
+
+/** A sign for each state: colors alone don't tell them apart. */
+export const STATUSES: Record<Status, { sign: string; words: string }> = {
+  estimate: { sign: "?", words: "estimate, undecided" },
+  accepted: { sign: "✓", words: "accepted" },
+  rejected: { sign: "✕", words: "rejected" },
+  gps: { sign: "⌖", words: "GPS in the file" },
+  none: { sign: "–", words: "no place" },
+};
+
+export interface ListActions {
+  /** A row was clicked: with Shift to extend the selection, or on its box to toggle it. */
+  choose(index: number, how: "show" | "extend" | "toggle"): void;
+}
+
+interface Row {
+  element: HTMLElement;
+  image: HTMLImageElement;
+  name: HTMLElement;
+  about: HTMLElement;
+  sign: HTMLElement;
+  number: HTMLElement;
+  index: number;
+}
+
+/** What a picture's second line says. */
+export function aboutPicture(picture: Picture): string {
+  if (picture.error !== null) return `Error: ${picture.error}`;
+  if (picture.kind === "graphic") return "Graphic, not located";
+  const where = picture.decision === "moved" ? "Placed by you" : (picture.place_name ?? (picture.gps !== null ? "GPS in the file" : picture.place === null ? "No place" : "Unnamed place"));
+  return picture.time === null ? where : `${where} · ${picture.time.slice(0, 10)}`;
+}
+
+export class List {
+  readonly #box: HTMLElement;
+  readonly #sizer = h("div", { class: "sizer", role: "presentation" });
+  readonly #pictures: readonly Picture[];
+  readonly #view: View;
+  readonly #noun: string;
+  readonly #thumbnail: (picture: Picture) => string;
+  readonly #rows: Row[] = [];
+  readonly #seen = new Set<number>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(box: HTMLElement, pictures: readonly Picture[], view: View, noun: string, thumbnail: (picture: Picture) => string, actions: ListActions) {
+    [this.#box, this.#pictures, this.#view, this.#noun, this.#thumbnail] = [box, pictures, view, noun, thumbnail];
+    box.replaceChildren(this.#sizer);
+    box.addEventListener("scroll", () => this.#render(false), { passive: true });
+    box.addEventListener("click", (event) => {
+      const target = event.target as HTMLElement;
+      const row = this.#rows.find(({ element }) => element.contains(target));
+      if (row === undefined) return;
+      const toggles = event.ctrlKey || event.metaKey || target.classList.contains("tick-box");
+      actions.choose(row.index, event.shiftKey ? "extend" : toggles ? "toggle" : "show");
+    });
+    // Shift and a click would mark text.
+    box.addEventListener("mousedown", (event) => event.shiftKey && event.preventDefault());
+    new ResizeObserver(() => this.#render(false)).observe(box);
+  }
+
+  /** So many rows are in sight. */
+  get page(): number {
+    return Math.max(1, Math.floor(this.#box.clientHeight / ROW_PX) - 1);
+  }
+
+  /** Draws everything again, with the current picture in sight. */
+  refresh(): void {
+    this.#sizer.style.height = `${this.#view.shown.length * ROW_PX}px`;
+    const position = this.#view.position(this.#view.current);
+    if (position >= 0) {
+      const [top, height] = [this.#box.scrollTop, this.#box.clientHeight];
+      if (position * ROW_PX < top) this.#box.scrollTop = position * ROW_PX;
+      else if ((position + 1) * ROW_PX > top + height) this.#box.scrollTop = (position + 1) * ROW_PX - height;
+    }
+    this.#render(true);
+  }
+
+  #render(anew: boolean): void {
+    const { shown, current } = this.#view;
+    const first = Math.max(0, Math.floor(this.#box.scrollTop / ROW_PX) - MARGIN);
+    const last = Math.min(shown.length, Math.ceil((this.#box.scrollTop + this.#box.clientHeight) / ROW_PX) + MARGIN);
+    while (this.#rows.length < last - first) this.#rows.push(this.#newRow());
+    // A position always has the same row, so that scrolling by one row changes one row.
+    const count = this.#rows.length;
+    const used = new Set<Row>();
+    for (let position = first; position < last; position++) {
+      const row = this.#rows[position % count]!;
+      used.add(row);
+      if (anew || row.index !== shown[position]! || row.element.hidden) this.#fill(row, shown[position]!, position);
+    }
+    for (const row of this.#rows) if (!used.has(row)) row.element.hidden = true;
+    if (current !== null && this.#view.position(current) >= 0) this.#box.setAttribute("aria-activedescendant", `row-${current}`);
+    else this.#box.removeAttribute("aria-activedescendant");
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#loadThumbnails(), REST_MS);
+  }
+
+  #newRow(): Row {
+    const parts = {
+      image: h("img", { alt: "", width: 52, height: 52, decoding: "async" }),
+      name: h("b"),
+      about: h("small"),
+      sign: h("i", { class: "sign" }),
+      number: h("span", { class: "numbers" }),
+    };
+    const element = h("div", { class: "row-item", role: "option" }, h("span", { class: "tick-box" }), parts.image, h("span", { class: "what" }, parts.name, parts.about), h("span", { class: "state" }, parts.number, parts.sign));
+    this.#sizer.append(element);
+    // A file that can't be shown stays an empty frame.
+    parts.image.addEventListener("error", () => parts.image.removeAttribute("src"));
+    return { element, ...parts, index: -1 };
+  }
+
+  #fill(row: Row, index: number, position: number): void {
+    const picture = this.#pictures[index]!;
+    const { selected, current, shown } = this.#view;
+    const { element } = row;
+    const status = statusOf(picture);
+    const about = aboutPicture(picture);
+    const number = picture.confidence === null ? "" : percent(picture.confidence);
+    if (row.index !== index) {
+      row.index = index;
+      element.id = `row-${index}`;
+      if (this.#seen.has(index)) row.image.src = this.#thumbnail(picture);
+      else row.image.removeAttribute("src");
+    }
+    element.hidden = false;
+    element.style.transform = `translateY(${position * ROW_PX}px)`;
+    element.dataset["status"] = status;
+    const set = (name: string, value: string | null) => (value === null ? element.removeAttribute(name) : element.setAttribute(name, value));
+    set("aria-selected", String(selected.has(index)));
+    set("aria-current", index === current ? "true" : null);
+    set("aria-posinset", String(position + 1));
+    set("aria-setsize", String(shown.length));
+    set("aria-label", [picture.name, about, number && `${this.#noun} ${number}`, STATUSES[status].words].filter((part) => part !== "").join(", "));
+    row.name.textContent = picture.name;
+    row.about.textContent = about;
+    row.number.textContent = number;
+    row.sign.textContent = STATUSES[status].sign;
+  }
+
+  #loadThumbnails(): void {
+    for (const { element, image, index } of this.#rows) {
+      if (element.hidden || this.#seen.has(index)) continue;
+      this.#seen.add(index);
+      image.src = this.#thumbnail(this.#pictures[index]!);
+    }
+  }
+}
