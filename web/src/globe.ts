@@ -248,6 +248,17 @@ export class Globe {
     await new Promise<void>((resolve) => this.map.once("idle", () => resolve()));
   }
 
+  /** How long the map takes to be drawn once; without a graphics processor that is long. */
+  frameMs(): number {
+    const began = performance.now();
+    this.map.redraw();
+    const canvas = this.map.getCanvas();
+    const gl = canvas.getContext("webgl2") ?? canvas.getContext("webgl");
+    // Reading a pixel waits for all of them.
+    gl?.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4));
+    return performance.now() - began;
+  }
+
   #set(source: string, data: FeatureCollection): void {
     this.map.getSource<maplibre.GeoJSONSource>(source)?.setData(data);
   }

@@ -156,8 +156,11 @@ async function forward(upstream, request, response, url) {
   response.end(Buffer.from(await answer.arrayBuffer()));
 }
 
-/** Starts on a free port; `{ url, close }`. With `upstream`, only the page is ours: answers are that server's. */
-export async function startMock(upstream = null) {
+/**
+ * Starts on a free port; `{ url, close }`. With `upstream`, only the page is ours: answers are that server's. `routes` may answer
+ * first: asked with method, path and body, it returns a status and a body, or null.
+ */
+export async function startMock(upstream = null, routes = () => null) {
   const server = createServer(async (request, response) => {
     const url = new URL(request.url, "http://localhost");
     const json = (status, value) => {
@@ -166,6 +169,13 @@ export async function startMock(upstream = null) {
     };
     try {
       if (upstream !== null && url.pathname.startsWith("/v1/")) return await forward(upstream, request, response, url);
+      const own = routes(request.method, url.pathname, async () => JSON.parse((await read(request)).toString()));
+      if (own !== null) {
+        const { status, body, type } = await own;
+        if (type === undefined) return json(status, body);
+        response.writeHead(status, { "Content-Type": type });
+        return response.end(body);
+      }
       if (url.pathname === "/v1/models") {
         return json(200, { models: [{ ...MODEL, default: true, inference: INFERENCE, frames: true }, { ...MODEL, name: "scores", calibrated: false, default: false, inference: INFERENCE, frames: false }] });
       }

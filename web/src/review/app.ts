@@ -4,20 +4,17 @@ import type { Server } from "../api";
 import type { Basemap } from "../basemap";
 import type { Globe } from "../globe";
 import { byId, h, toast } from "../html";
-import { named } from "../names";
 import { apply, nameSwitch, onSystemTheme } from "../theme";
 import { FILTERS, nounOf, passes, SORTS, View, type Archive, type Filter, type LatLon, type Picture, type Sort } from "./archive";
 import { Decisions, Outbox, type OutboxState } from "./decisions";
 import { KEYS, keysTable } from "./keys";
 import { List, STATUSES } from "./list";
-import { ArchiveMap } from "./map";
+import { ArchiveMap, candidatePlaces } from "./map";
 import { pictureColumn } from "./picture";
 import { Timeline } from "./timeline";
 
-/** After so long without input the map is drawn. */
-const REST_MS = 140;
-/** Candidates with a number key. */
-const NUMBERED = 9;
+/** After so long without input the map is drawn: a few times as long as one drawing takes. */
+const [LEAST_REST_MS, FRAMES_OF_REST, LONGEST_REST_MS] = [120, 3, 900];
 
 const thumbnail = ({ id }: Picture, size: number) => new URL(`v1/archive/thumbnail/${id}?size=${size}`, document.baseURI).href;
 const count = (n: number, noun = "picture") => `${n.toLocaleString("en-US")} ${noun}${n === 1 ? "" : "s"}`;
@@ -33,6 +30,7 @@ export class Review {
   readonly #map: ArchiveMap;
   readonly #timeline: Timeline;
   readonly #buttons: Record<"accept" | "reject" | "undo" | "view", HTMLElement>;
+  readonly #restMs: number;
   #settling: ReturnType<typeof setTimeout> | undefined;
 
   constructor(archive: Archive, server: Server, globe: Globe, basemap: Basemap) {
@@ -59,6 +57,7 @@ export class Review {
       this.view.range = range;
       this.#refilter();
     });
+    this.#restMs = Math.min(LONGEST_REST_MS, Math.max(LEAST_REST_MS, FRAMES_OF_REST * globe.frameMs()));
     this.#buttons = this.#furnish();
     byId("library").textContent = archive.library;
     document.title = `${archive.library}: review`;
@@ -103,7 +102,7 @@ export class Review {
     this.#buttons.undo.toggleAttribute("disabled", this.#decisions.undoable === 0);
     this.#buttons.view.textContent = document.body.dataset["view"] === "list" ? "Picture" : "List";
     clearTimeout(this.#settling);
-    this.#settling = setTimeout(() => this.#settle(), REST_MS);
+    this.#settling = setTimeout(() => this.#settle(), this.#restMs);
   }
 
   #settle(): void {
@@ -115,11 +114,12 @@ export class Review {
 
   #showPicture(): void {
     const picture = this.current;
-    const column = byId("column");
+    const [column, evidence] = [byId("column"), byId("evidence")];
+    // Before the change: afterwards the page would be laid out twice.
+    if (evidence.scrollTop !== 0) evidence.scrollTop = 0;
     if (picture === null) return column.replaceChildren(h("p", { class: "note" }, "No picture is shown. Choose another filter or another time."));
-    const places = picture.candidates.slice(0, NUMBERED).map((candidate) => named(candidate, [], (latitude, longitude) => this.#basemap.countryAt(latitude, longitude)));
+    const places = candidatePlaces(picture, this.#basemap);
     column.replaceChildren(pictureColumn({ picture, archive: this.#archive, places, thumbnail: (size) => thumbnail(picture, size), chooseCandidate: (index) => this.#chooseCandidate(index) }));
-    byId("evidence").scrollTop = 0;
   }
 
   /** Shows what passes the filter now. */

@@ -16,7 +16,7 @@ export const STATUSES: Record<Status, { sign: string; words: string }> = {
   estimate: { sign: "?", words: "estimate, undecided" },
   accepted: { sign: "✓", words: "accepted" },
   rejected: { sign: "✕", words: "rejected" },
-  gps: { sign: "⌖", words: "GPS in the file" },
+  gps: { sign: "G", words: "GPS in the file" },
   none: { sign: "–", words: "no place" },
 };
 
@@ -31,8 +31,11 @@ interface Row {
   name: HTMLElement;
   about: HTMLElement;
   sign: HTMLElement;
+  words: HTMLElement;
   number: HTMLElement;
   index: number;
+  /** Everything that the row shows: if it is the same, the row is left alone. */
+  content: string;
 }
 
 /** What a picture's second line says. */
@@ -40,7 +43,7 @@ export function aboutPicture(picture: Picture): string {
   if (picture.error !== null) return `Error: ${picture.error}`;
   if (picture.kind === "graphic") return "Graphic, not located";
   const where = picture.decision === "moved" ? "Placed by you" : (picture.place_name ?? (picture.gps !== null ? "GPS in the file" : picture.place === null ? "No place" : "Unnamed place"));
-  return picture.time === null ? where : `${where} · ${picture.time.slice(0, 10)}`;
+  return picture.time === null ? where : `${picture.time.slice(0, 10)} · ${where}`;
 }
 
 export class List {
@@ -53,11 +56,19 @@ export class List {
   readonly #rows: Row[] = [];
   readonly #seen = new Set<number>();
   #timer: ReturnType<typeof setTimeout> | undefined;
+  // Kept here: to ask the browser after a change would make it lay the page out at once.
+  #top = 0;
+  #height = 0;
 
   constructor(box: HTMLElement, pictures: readonly Picture[], view: View, noun: string, thumbnail: (picture: Picture) => string, actions: ListActions) {
     [this.#box, this.#pictures, this.#view, this.#noun, this.#thumbnail] = [box, pictures, view, noun, thumbnail];
     box.replaceChildren(this.#sizer);
-    box.addEventListener("scroll", () => this.#render(false), { passive: true });
+    this.#height = box.clientHeight;
+    const look = () => {
+      [this.#top, this.#height] = [box.scrollTop, box.clientHeight];
+      this.#render();
+    };
+    box.addEventListener("scroll", look, { passive: true });
     box.addEventListener("click", (event) => {
       const target = event.target as HTMLElement;
       const row = this.#rows.find(({ element }) => element.contains(target));
@@ -67,40 +78,42 @@ export class List {
     });
     // Shift and a click would mark text.
     box.addEventListener("mousedown", (event) => event.shiftKey && event.preventDefault());
-    new ResizeObserver(() => this.#render(false)).observe(box);
+    new ResizeObserver(look).observe(box);
   }
 
   /** So many rows are in sight. */
   get page(): number {
-    return Math.max(1, Math.floor(this.#box.clientHeight / ROW_PX) - 1);
+    return Math.max(1, Math.floor(this.#height / ROW_PX) - 1);
   }
 
   /** Draws everything again, with the current picture in sight. */
   refresh(): void {
-    this.#sizer.style.height = `${this.#view.shown.length * ROW_PX}px`;
+    const whole = this.#view.shown.length * ROW_PX;
+    this.#sizer.style.height = `${whole}px`;
+    this.#top = Math.max(0, Math.min(this.#top, whole - this.#height));
     const position = this.#view.position(this.#view.current);
     if (position >= 0) {
-      const [top, height] = [this.#box.scrollTop, this.#box.clientHeight];
-      if (position * ROW_PX < top) this.#box.scrollTop = position * ROW_PX;
-      else if ((position + 1) * ROW_PX > top + height) this.#box.scrollTop = (position + 1) * ROW_PX - height;
+      const top = Math.max((position + 1) * ROW_PX - this.#height, Math.min(this.#top, position * ROW_PX));
+      if (top !== this.#top) this.#box.scrollTop = this.#top = Math.max(0, top);
     }
-    this.#render(true);
+    this.#render();
   }
 
-  #render(anew: boolean): void {
+  #render(): void {
     const { shown, current } = this.#view;
-    const first = Math.max(0, Math.floor(this.#box.scrollTop / ROW_PX) - MARGIN);
-    const last = Math.min(shown.length, Math.ceil((this.#box.scrollTop + this.#box.clientHeight) / ROW_PX) + MARGIN);
+    const first = Math.max(0, Math.floor(this.#top / ROW_PX) - MARGIN);
+    const last = Math.min(shown.length, Math.ceil((this.#top + this.#height) / ROW_PX) + MARGIN);
     while (this.#rows.length < last - first) this.#rows.push(this.#newRow());
-    // A position always has the same row, so that scrolling by one row changes one row.
-    const count = this.#rows.length;
-    const used = new Set<Row>();
-    for (let position = first; position < last; position++) {
-      const row = this.#rows[position % count]!;
-      used.add(row);
-      if (anew || row.index !== shown[position]! || row.element.hidden) this.#fill(row, shown[position]!, position);
+    // A picture that stays in sight keeps its row: most of the time a row only moves.
+    const wanted = shown.slice(first, last);
+    const rows = new Map(this.#rows.map((row) => [row.index, row]));
+    const inSight = new Set(wanted);
+    const free = this.#rows.filter(({ index }) => !inSight.has(index));
+    wanted.forEach((index, k) => this.#fill(rows.get(index) ?? free.pop()!, index, first + k));
+    for (const row of free) {
+      row.element.hidden = true;
+      [row.index, row.content] = [-1, ""];
     }
-    for (const row of this.#rows) if (!used.has(row)) row.element.hidden = true;
     if (current !== null && this.#view.position(current) >= 0) this.#box.setAttribute("aria-activedescendant", `row-${current}`);
     else this.#box.removeAttribute("aria-activedescendant");
     clearTimeout(this.#timer);
@@ -112,14 +125,15 @@ export class List {
       image: h("img", { alt: "", width: 52, height: 52, decoding: "async" }),
       name: h("b"),
       about: h("small"),
-      sign: h("i", { class: "sign" }),
+      sign: h("i", { class: "sign", "aria-hidden": "true" }),
+      words: h("span", { class: "unseen" }),
       number: h("span", { class: "numbers" }),
     };
-    const element = h("div", { class: "row-item", role: "option" }, h("span", { class: "tick-box" }), parts.image, h("span", { class: "what" }, parts.name, parts.about), h("span", { class: "state" }, parts.number, parts.sign));
+    const element = h("div", { class: "row-item", role: "option" }, h("span", { class: "tick-box" }), parts.image, h("span", { class: "what" }, parts.name, parts.about), h("span", { class: "state" }, parts.number, parts.sign, parts.words));
     this.#sizer.append(element);
     // A file that can't be shown stays an empty frame.
     parts.image.addEventListener("error", () => parts.image.removeAttribute("src"));
-    return { element, ...parts, index: -1 };
+    return { element, ...parts, index: -1, content: "" };
   }
 
   #fill(row: Row, index: number, position: number): void {
@@ -129,6 +143,9 @@ export class List {
     const status = statusOf(picture);
     const about = aboutPicture(picture);
     const number = picture.confidence === null ? "" : percent(picture.confidence);
+    const content = [index, position, shown.length, status, about, selected.has(index), index === current].join("|");
+    if (row.content === content) return;
+    row.content = content;
     if (row.index !== index) {
       row.index = index;
       element.id = `row-${index}`;
@@ -143,11 +160,11 @@ export class List {
     set("aria-current", index === current ? "true" : null);
     set("aria-posinset", String(position + 1));
     set("aria-setsize", String(shown.length));
-    set("aria-label", [picture.name, about, number && `${this.#noun} ${number}`, STATUSES[status].words].filter((part) => part !== "").join(", "));
     row.name.textContent = picture.name;
     row.about.textContent = about;
     row.number.textContent = number;
     row.sign.textContent = STATUSES[status].sign;
+    row.words.textContent = `${number === "" ? "" : this.#noun}, ${STATUSES[status].words}`;
   }
 
   #loadThumbnails(): void {

@@ -7,7 +7,7 @@ import type { Basemap } from "../basemap";
 import type { Theme } from "../colours";
 import type { Globe } from "../globe";
 import { h } from "../html";
-import { named } from "../names";
+import { named, type Place } from "../names";
 import { placeOf, statusOf, type LatLon, type Picture, type Status } from "./archive";
 
 const PICTURES = "pictures";
@@ -58,6 +58,8 @@ export class ArchiveMap {
     element.addEventListener("blur", () => this.#cancel());
     this.#drawn = pictures.map((picture) => ({ status: statusOf(picture), isShown: true, place: placeOf(picture) }));
     const { map } = globe;
+    // The air around the ball takes a third of the time of a drawing.
+    map.setSky({ "atmosphere-blend": 0 });
     map.addSource(PICTURES, { type: "geojson", data: this.#all(), maxzoom: 9, buffer: 8 });
     const status: ExpressionSpecification = ["coalesce", ["feature-state", "status"], ["get", "status"]];
     const ifShown = (opacity: ExpressionSpecification | number): ExpressionSpecification => ["case", ["boolean", ["feature-state", "hidden"], false], 0, opacity];
@@ -96,6 +98,7 @@ export class ArchiveMap {
 
   setTheme(theme: Theme): void {
     this.#globe.setTheme(theme);
+    this.#globe.map.setSky({ "atmosphere-blend": 0 });
     const color = this.#color(["coalesce", ["feature-state", "status"], ["get", "status"]]);
     for (const property of ["circle-color", "circle-stroke-color"] as const) this.#globe.map.setPaintProperty(PICTURES, property, color);
   }
@@ -141,10 +144,10 @@ export class ArchiveMap {
     this.#settled = index;
     document.body.classList.remove("unsettled");
     const picture = index === null ? undefined : this.#pictures[index];
-    const { place = null, radius_68_km = null, radius_90_km = null, candidates = [] } = picture ?? {};
+    const { place = null, radius_68_km = null, radius_90_km = null } = picture ?? {};
     const circle = (level: number, radius_km: number | null) => (place === null || radius_km === null ? [] : [{ level, latitude: place[0], longitude: place[1], radius_km }]);
     this.#globe.showCircles([...circle(0.9, radius_90_km), ...circle(0.68, radius_68_km)]);
-    const places = candidates.slice(0, 9).map((candidate) => named(candidate, [], (latitude, longitude) => this.#basemap.countryAt(latitude, longitude)));
+    const places = picture === undefined ? [] : candidatePlaces(picture, this.#basemap);
     // One candidate is the pin itself.
     this.#globe.showCandidates(places.length > 1 ? places : [], this.#noun, this.#actions.candidate);
     const at = picture === undefined ? null : placeOf(picture);
@@ -229,6 +232,15 @@ export class ArchiveMap {
     this.#allChanged = false;
     if (add.length + remove.length + update.length > 0) map.getSource<GeoJSONSource>(PICTURES)?.updateData({ add, remove, update });
   }
+}
+
+/** Candidates with a number key, and their names. */
+export function candidatePlaces({ candidates, place_name }: Picture, basemap: Basemap): Place[] {
+  return candidates.slice(0, 9).map((candidate, index) => {
+    const place = named(candidate, [], (latitude, longitude) => basemap.countryAt(latitude, longitude));
+    const name = (index === 0 ? place_name : null) ?? place.country ?? "At sea";
+    return { ...place, name, around: "" };
+  });
 }
 
 const point = ([latitude, longitude]: LatLon): Point => ({ type: "Point", coordinates: [longitude, latitude] });

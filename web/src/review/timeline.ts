@@ -38,7 +38,7 @@ export function timeTicks([from, to]: Range): { at: number; text: string }[] {
   const days = (to - from) / DAY_MS;
   const iso = (at: number) => new Date(at).toISOString();
   const found: { at: number; text: string }[] = [];
-  const add = (at: number, text: string) => at >= from && at < to && found.push({ at: (at - from) / (to - from), text });
+  const add = (at: number, text: string) => at >= from && at < to - 0.05 * (to - from) && found.push({ at: (at - from) / (to - from), text });
   if (days > 60) {
     const months = [1, 3, 6, 12, 24, 60, 120, 240, 600, 1200].find((step) => days / (30.4 * step) <= 8) ?? 2400;
     const year = new Date(from).getUTCFullYear();
@@ -78,7 +78,7 @@ export class Timeline {
     };
     this.#handles = [handle(0, "Shown from"), handle(1, "Shown until")];
     const button = (text: string, run: () => void) => h("button", { type: "button", class: "quiet small", onclick: run, hidden: true }, text);
-    this.#buttons = [button("Zoom in", () => this.#zoom(this.#view.range)), button("All times", () => this.clear())];
+    this.#buttons = [button("Zoom to range", () => this.#zoom(this.#view.range)), button("All times", () => this.clear())];
     this.#plot.append(...this.#handles);
     box.replaceChildren(h("div", { class: "timeline-head" }, this.#words, ...this.#buttons), this.#plot, this.#ticks);
     if (this.#whole === null) {
@@ -118,7 +118,8 @@ export class Timeline {
 
   draw(): void {
     const [canvas, { clientWidth: width, clientHeight: height }] = [this.#canvas, this.#plot];
-    const pen = canvas.getContext("2d");
+    // Drawn once and looked at often: without the graphics processor.
+    const pen = canvas.getContext("2d", { willReadFrequently: true });
     if (this.#domain === null || pen === null || width === 0) return;
     const ratio = devicePixelRatio;
     [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];

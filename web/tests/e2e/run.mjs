@@ -7,12 +7,12 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { mkdir, readFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { harmonics, startMock } from "../mock_server.mjs";
 import { answered, colourAt, drop, expectErrors, launch, open, seen, settled } from "./browser.mjs";
 import { comparedWithServer, comparedWithSums } from "./density.mjs";
+import { audit, tally, test } from "./harness.mjs";
 import { FOOTPRINT, onTheMap, withFootprints } from "./footprints.mjs";
 
 const [address = "mock", folder = "../target/web-page"] = process.argv.slice(2);
@@ -24,7 +24,6 @@ const stale = !isMock && (await page_of(address)) !== (await readFile(new URL(".
 if (stale) console.error(`the page at ${address} is not that of web/dist: its answers are shown on ours`);
 const mock = isMock ? await startMock() : stale ? await startMock(address) : null;
 const url = mock?.url ?? address;
-const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const example = async (name) => ({ name: `${name}.jpg`, type: "image/jpeg", bytes: await readFile(new URL(`../../../examples/${name}.jpg`, import.meta.url)) });
 const madagascar = await example("madagascar");
 let [browser, restarts] = [await launch(), 0];
@@ -36,20 +35,8 @@ async function running() {
 
 const DESKTOP = { width: 1440, height: 900 };
 const PHONE = { width: 390, height: 844, phone: true };
-let [count, failed, serious, skipped] = [0, 0, 0, []];
+const skipped = [];
 let density = null;
-
-async function test(name, run) {
-  count++;
-  const began = Date.now();
-  try {
-    await run();
-    console.error(`ok      ${((Date.now() - began) / 1000).toFixed(1).padStart(6)} s  ${name}`);
-  } catch (error) {
-    failed++;
-    console.error(`FAILED  ${((Date.now() - began) / 1000).toFixed(1).padStart(6)} s  ${name}\n${error.stack ?? error}`);
-  }
-}
 
 const shot = (page, name) => page.screenshot({ path: join(folder, `page-${name}.png`), timeout: 120_000 });
 const current = (page) =>
@@ -59,16 +46,6 @@ const current = (page) =>
   });
 const centre = (page) => page.evaluate(() => window.locdiff.globe.map.getCenter());
 const asked = () => seen.requests.filter((request) => request.includes("/v1/")).length;
-
-async function audit(page, where) {
-  await page.evaluate(axe);
-  // MapLibre's own canvas is a picture; everything around it is ours.
-  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  const bad = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-  serious += bad.length;
-  const words = bad.map(({ id, impact, nodes }) => `${where}: ${impact} ${id}: ${nodes.slice(0, 3).map((node) => `${node.html} ${node.failureSummary}`).join(" | ")}`);
-  assert.deepEqual(words, []);
-}
 
 async function download(page, selector, name) {
   const waiting = page.waitForEvent("download");
@@ -446,13 +423,13 @@ mock?.close();
 console.log(
   JSON.stringify({
     server: isMock ? "mock" : stale ? "locdiff, page from web/dist" : "locdiff",
-    tests: count,
-    failed,
+    tests: tally.tests,
+    failed: tally.failed,
     skipped,
     external_requests: seen.external.length,
     console_errors: seen.errors.length,
     csp_violations: seen.violations.length,
-    axe_serious: serious,
+    axe_serious: tally.axe_serious,
     browser_restarts: restarts,
     density_reference: density?.reference ?? null,
     density_points: density?.points ?? 0,
@@ -460,4 +437,4 @@ console.log(
     density_max_error_nats: density?.max_error_nats ?? null,
   }),
 );
-process.exit(failed === 0 ? 0 : 1);
+process.exit(tally.failed === 0 ? 0 : 1);
