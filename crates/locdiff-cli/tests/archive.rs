@@ -180,7 +180,10 @@ fn from_a_folder_to_tags_and_back() {
     assert_eq!(shown.len(), 9);
     let walked = |name: &str| shown.iter().find(|picture| picture["name"] == name).unwrap();
     let between = walked("2.jpg");
-    assert_eq!((&between["fused"], &between["time"]), (&json!(true), &json!("2024-05-01T12:20:00Z")));
+    assert_eq!(
+        (&between["fused"], &between["time"]),
+        (&json!(true), &json!("2024-05-01T12:20:00Z"))
+    );
     let influences = between["influences"].as_array().unwrap();
     assert!(influences.iter().any(|line| line.as_str().unwrap().contains("earlier")), "{between}");
     let place = |value: &Value| {
@@ -257,23 +260,34 @@ fn killed_scans_go_on() {
     for number in 0..count {
         workshop.write(&format!("{}/{number}.jpg", number % 7), &jpeg(number));
     }
-    for kill in 0..4 {
+    let number = |sql: &str| {
+        let path = workshop.at("library.sqlite");
+        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE;
+        // There may be no file and no tables yet.
+        let Ok(library) = rusqlite::Connection::open_with_flags(path, flags) else { return 0 };
+        library.query_row(sql, [], |row| row.get::<_, u64>(0)).unwrap_or(0)
+    };
+    let (files, predictions) =
+        ("SELECT count(*) FROM files", "SELECT count(*) FROM predictions WHERE fused = 0");
+    // Once while files are read, then while pictures are predicted.
+    for (what, least) in [(files, 1), (predictions, 1), (predictions, 60), (predictions, 120)] {
         let mut scan = workshop
             .command("scan photos --library library.sqlite --model geoclip")
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        thread::sleep(Duration::from_millis(300 + 350 * kill));
-        // It may have ended by itself.
+        // It may end by itself.
+        while scan.try_wait().unwrap().is_none() && number(what) < least {
+            thread::sleep(Duration::from_millis(5));
+        }
         let _ = scan.kill();
         scan.wait().unwrap();
     }
+    let before = number(predictions);
     let summary = workshop.scan();
     check(&summary, &json!({ "files": count, "pictures": count, "located": count, "missing": 0 }));
-    let library = rusqlite::Connection::open(workshop.at("library.sqlite")).unwrap();
-    let number = |sql: &str| library.query_row(sql, [], |row| row.get::<_, u64>(0)).unwrap();
-    assert_eq!(number("SELECT count(*) FROM predictions WHERE fused = 0"), count);
-    assert_eq!(number("SELECT count(*) FROM files"), count);
+    check(&summary, &json!({ "read": 0, "predicted": count - before }));
+    assert_eq!((number(predictions), number(files)), (count, count));
     check(&workshop.scan(), &json!({ "read": 0, "predicted": 0 }));
 }
 
@@ -329,15 +343,20 @@ fn other_sites_and_unknown_pictures_are_rejected() {
 fn mistakes_are_named() {
     let workshop = Workshop::new();
     let (_, stderr) = workshop.run("tag nowhere.sqlite", 1);
-    assert!(stderr.contains("`locdiff scan FOLDER --library nowhere.sqlite` makes one"), "{stderr}");
+    assert!(
+        stderr.contains("`locdiff scan FOLDER --library nowhere.sqlite` makes one"),
+        "{stderr}"
+    );
     workshop.run("scan missing --library l.sqlite --no-predict", 1);
     workshop.run("scan photos --library l.sqlite --model nonsense", 2);
     workshop.run("scan photos --library l.sqlite --zone noon", 2);
     workshop.run("tag l.sqlite --confidence 7", 2);
     fs::write(workshop.at("t.gpx"), "<kml/>").unwrap();
-    let (_, stderr) = workshop.run("scan photos --library l.sqlite --model geoclip --track t.gpx", 1);
+    let (_, stderr) =
+        workshop.run("scan photos --library l.sqlite --model geoclip --track t.gpx", 1);
     assert!(stderr.contains("t.gpx") && stderr.contains("<gpx>"), "{stderr}");
-    fs::write(workshop.at("text.sqlite"), "not a database, but long enough to look at twice").unwrap();
+    fs::write(workshop.at("text.sqlite"), "not a database, but long enough to look at twice")
+        .unwrap();
     let (_, stderr) = workshop.run("scan photos --library text.sqlite --no-predict", 1);
     assert!(stderr.contains("text.sqlite"), "{stderr}");
 }

@@ -23,6 +23,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use tower_http::catch_panic::CatchPanicLayer;
 
+use crate::body::say_farewell;
 use crate::problem::{BAD_BODY, NOT_FOUND, OTHER_ORIGIN, Problem};
 use crate::state::App;
 use crate::{access, options, page, routes, thumbnail};
@@ -44,11 +45,7 @@ pub(crate) struct Review {
 type Shared = State<Arc<Review>>;
 
 impl Review {
-    pub(crate) fn open(
-        app: App,
-        path: &Path,
-        address: SocketAddr,
-    ) -> Result<Review, LibraryError> {
+    pub(crate) fn open(app: App, path: &Path, address: SocketAddr) -> Result<Review, LibraryError> {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let authorities = vec![address.to_string(), format!("localhost:{}", address.port())];
         Ok(Review { app, library: Mutex::new(Library::open(path)?), name, authorities })
@@ -86,17 +83,21 @@ async fn file(State(review): Shared, method: Method, uri: Uri) -> Response {
 /// Rejects what other sites send through the user's browser, and names that lead here by way of a foreign DNS server.
 async fn same_origin(State(review): Shared, request: Request, next: Next) -> Response {
     let value = |name: &str| request.headers().get(name).map(|value| value.to_str().unwrap_or("?"));
-    let is_ours = |name: &str| review.authorities.iter().any(|ours| ours.eq_ignore_ascii_case(name));
+    let is_ours =
+        |name: &str| review.authorities.iter().any(|ours| ours.eq_ignore_ascii_case(name));
     let host = value("host").is_some_and(is_ours);
-    let origin = value("origin")
-        .is_none_or(|origin| origin.strip_prefix("http://").is_some_and(is_ours));
+    let origin =
+        value("origin").is_none_or(|origin| origin.strip_prefix("http://").is_some_and(is_ours));
     let site = value("sec-fetch-site");
     // Links from elsewhere may lead to the page itself.
     let fetched = request.uri().path().starts_with("/v1/");
     if host && origin && !(fetched && site.is_some_and(|s| s != "same-origin" && s != "none")) {
         return next.run(request).await;
     }
-    let detail = format!("this server answers its own page only: open http://{}", review.authorities[0]);
+    let detail =
+        format!("this server answers its own page only: open http://{}", review.authorities[0]);
+    let (parts, body) = request.into_parts();
+    say_farewell(&parts.headers, body).await;
     Problem::new(OTHER_ORIGIN, detail).into_response()
 }
 
@@ -184,7 +185,8 @@ async fn archive(State(review): Shared) -> Result<Response, Problem> {
         let (model, entries) = {
             let library = review.library();
             let model = library.model()?;
-            let (name, version) = model.as_ref().map_or(("", ""), |m| (&m.name, &m.version));
+            let (name, version) =
+                model.as_ref().map_or(("", ""), |m| (m.name.as_str(), m.version.as_str()));
             let entries = library.entries(name, version)?;
             (model, entries)
         };

@@ -44,9 +44,8 @@ impl Library {
     ) -> Result<HashMap<ContentHash, ContentHash>, LibraryError> {
         let sql = "SELECT hash, inputs FROM fusions WHERE model = ?1 AND version = ?2";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let rows = statement.query_map([&model.name, &model.version], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?;
+        let rows = statement
+            .query_map([&model.name, &model.version], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 

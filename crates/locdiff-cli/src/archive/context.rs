@@ -1,6 +1,5 @@
 //! What the other pictures of an outing, a track and the user's words tell about a picture.
 
-use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -215,8 +214,7 @@ impl Outing {
         fused: &Fused,
         model: &UsedModel,
     ) -> Option<Prediction> {
-        let others = |influence: &&Influence| influence.source != Source::Itself;
-        let moved = fused.influences.iter().any(|influence| others(&influence));
+        let moved = fused.influences.iter().any(|influence| influence.source != Source::Itself);
         // Without a density of its own, a picture is where its neighbors are, or nowhere.
         let own = picture.answered || fused.stray < 0.5;
         if !own || !moved && picture.stated.is_empty() {
@@ -234,7 +232,7 @@ impl Outing {
         Some(prediction)
     }
 
-    fn described(&self, of: usize, Influence { source, nats, moved_km, .. }: &Influence) -> String {
+    fn described(&self, of: usize, Influence { source, nats, moved_km }: &Influence) -> String {
         let who = match source {
             Source::Earlier(number) => {
                 let since_s = self.sightings[of].time_s - self.sightings[*number].time_s;

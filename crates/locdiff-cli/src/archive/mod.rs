@@ -32,7 +32,8 @@ fn open_library(path: &Path) -> anyhow::Result<Library> {
 
 /// All pictures with the answers of a model; without any answers if there is no model yet.
 fn entries(library: &Library, model: Option<&UsedModel>) -> anyhow::Result<Vec<Entry>> {
-    let (name, version) = model.map_or(("", ""), |model| (&model.name, &model.version));
+    let (name, version) =
+        model.map_or(("", ""), |model| (model.name.as_str(), model.version.as_str()));
     Ok(library.entries(name, version)?)
 }
 

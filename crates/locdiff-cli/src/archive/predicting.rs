@@ -89,7 +89,10 @@ pub(super) fn predict(
                 }
                 // Gone or changed since it was read: the next scan will see.
                 Err(PhotoError::Unreadable { .. }) => {
-                    progress.line(&format!("{} changed meanwhile: left for the next scan", picture.path));
+                    progress.line(&format!(
+                        "{} changed meanwhile: left for the next scan",
+                        picture.path
+                    ));
                 }
                 Err(error) => jobs.push((picture.hash, Err(error.reason()))),
             }

@@ -133,7 +133,8 @@ struct Summary {
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     memory::keep_for_a_while();
     let began = Instant::now();
-    let folders = arguments.folders.iter().map(|folder| root(folder)).collect::<Result<Vec<_>, _>>()?;
+    let folders =
+        arguments.folders.iter().map(|folder| root(folder)).collect::<Result<Vec<_>, _>>()?;
     let tracks = arguments.track.iter().map(|path| track(path)).collect::<Result<Vec<_>, _>>()?;
     let asking = predict::Arguments::asking(
         arguments.model.clone(),
@@ -225,7 +226,8 @@ fn read_folder(
                 Err(reason) => complain(&progress, &reason),
             }
         }
-        let stamps: Vec<_> = found.iter().map(|f| (f.name.as_str(), f.size, f.modified_ns)).collect();
+        let stamps: Vec<_> =
+            found.iter().map(|f| (f.name.as_str(), f.size, f.modified_ns)).collect();
         let known = library.known_all(scan, &stamps)?;
         let is_new = |known: &Known| !matches!(known, Known::Unchanged(_));
         let new: Vec<&Found> =
@@ -252,7 +254,10 @@ fn read_folder(
     summary.unreadable += unreadable;
     if unreadable > 0 {
         // What could not be read is not gone.
-        let _ = writeln!(stderr(), "not everything below {folder} could be read: no file counts as missing");
+        let _ = writeln!(
+            stderr(),
+            "not everything below {folder} could be read: no file counts as missing"
+        );
         return Ok(());
     }
     let finished = library.finish_scan(scan)?;
@@ -262,7 +267,11 @@ fn read_folder(
     Ok(())
 }
 
-fn count(library: &Library, model: Option<&UsedModel>, summary: &mut Summary) -> anyhow::Result<()> {
+fn count(
+    library: &Library,
+    model: Option<&UsedModel>,
+    summary: &mut Summary,
+) -> anyhow::Result<()> {
     for entry in entries(library, model)? {
         summary.pictures += 1;
         summary.with_gps += usize::from(entry.gps.is_some());
@@ -278,7 +287,10 @@ fn count(library: &Library, model: Option<&UsedModel>, summary: &mut Summary) ->
 fn print(summary: &Summary, arguments: &Arguments) -> anyhow::Result<()> {
     let Summary { files, read, added, moved, missing, read_per_s, .. } = summary;
     let mut out = stderr();
-    writeln!(out, "{files} files: {read} read ({read_per_s:.0}/s), {added} new, {moved} moved, {missing} missing")?;
+    writeln!(
+        out,
+        "{files} files: {read} read ({read_per_s:.0}/s), {added} new, {moved} moved, {missing} missing"
+    )?;
     let Summary { pictures, with_gps, graphics, damaged, located, .. } = summary;
     writeln!(
         out,
@@ -286,7 +298,10 @@ fn print(summary: &Summary, arguments: &Arguments) -> anyhow::Result<()> {
     )?;
     let Summary { predicted, answered, fused, predicted_per_s, .. } = summary;
     if *predicted > 0 {
-        writeln!(out, "{predicted} predicted ({predicted_per_s:.1}/s), {answered} of them with a place")?;
+        writeln!(
+            out,
+            "{predicted} predicted ({predicted_per_s:.1}/s), {answered} of them with a place"
+        )?;
     }
     if *fused > 0 {
         writeln!(out, "{fused} places took other pictures, tracks or areas into account")?;

@@ -17,7 +17,7 @@ pub(super) fn parquet(pins: &[Pin]) -> anyhow::Result<Vec<u8>> {
     let times = pins.iter().map(|pin| pin.time.map(|time| (1e3 * time.unix_s()).round() as i64));
     let times = times.collect::<TimestampMillisecondArray>().with_timezone("UTC");
     let batch = RecordBatch::try_from_iter_with_nullable([
-        ("path", text(|pin| Some(&pin.path)), false),
+        ("path", text(|pin| Some(pin.path.as_str())), false),
         ("latitude", number(|pin| Some(pin.place.latitude())), false),
         ("longitude", number(|pin| Some(pin.place.longitude())), false),
         ("source", text(|pin| Some(pin.source.name())), false),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use locdiff::photo::ExifFacts;
-use locdiff_archive::library::{Decision, Entry, Library, LoggedTag, UsedModel};
+use locdiff_archive::library::{ContentHash, Decision, Entry, Library, UsedModel};
 use locdiff_archive::tags::{
     PlaceTag, TagError, XmpFacts, is_our_method, recover, sidecar_of, undo, write_in_place,
     write_sidecar,
@@ -145,7 +145,10 @@ fn write_all(
     if let (Some(_), Some(UsedModel { name, calibrated: false, .. })) =
         (arguments.confidence, &model)
     {
-        writeln!(stderr(), "{name} is not calibrated: --confidence compares scores, not probabilities")?;
+        writeln!(
+            stderr(),
+            "{name} is not calibrated: --confidence compares scores, not probabilities"
+        )?;
     }
     let chosen: Vec<(Entry, PlaceTag)> = entries(library, model.as_ref())?
         .into_iter()
@@ -155,8 +158,7 @@ fn write_all(
     for (entry, tag) in chosen {
         for path in library.paths(entry.hash)? {
             let picture = Path::new(&path);
-            let target =
-                if arguments.in_place { picture.to_owned() } else { sidecar_of(picture) };
+            let target = if arguments.in_place { picture.to_owned() } else { sidecar_of(picture) };
             let force = match existing(library, &target, arguments.in_place)? {
                 Existing::Ours(place) if place.distance_km(tag.place) < SAME_KM => {
                     summary.already += 1;
@@ -223,8 +225,8 @@ fn existing(library: &Library, target: &Path, in_place: bool) -> anyhow::Result<
         (xmp.place, xmp.method)
     };
     let logged = || -> anyhow::Result<bool> {
-        let tag: Option<LoggedTag> = library.tag_of(&target.to_string_lossy())?;
-        Ok(tag.is_some_and(|tag| tag.hash_after == locdiff_archive::library::ContentHash::of(&bytes)))
+        let tag = library.tag_of(&target.to_string_lossy())?;
+        Ok(tag.is_some_and(|tag| tag.hash_after == ContentHash::of(&bytes)))
     };
     Ok(match place {
         None => Existing::None,

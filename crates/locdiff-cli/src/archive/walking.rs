@@ -55,9 +55,8 @@ fn found(entry: DirEntry) -> Result<Found, String> {
         return Err(format!("{}: the name is not valid UTF-8, rename the file", path.display()));
     };
     let beside = sidecars(&path).into_iter().filter_map(|sidecar| sidecar.metadata().ok());
-    let modified_ns = beside.fold(changed_ns(&metadata), |sum, sidecar| {
-        sum.wrapping_add(changed_ns(&sidecar))
-    });
+    let modified_ns =
+        beside.fold(changed_ns(&metadata), |sum, sidecar| sum.wrapping_add(changed_ns(&sidecar)));
     Ok(Found { path, name, size: metadata.len(), modified_ns })
 }
 

@@ -46,7 +46,8 @@ impl ExifFacts {
     pub fn of(bytes: &[u8]) -> ExifFacts {
         let Some(exif) = exif_of(bytes) else { return ExifFacts::default() };
         let word = |tag| {
-            let text = String::from_utf8_lossy(text(&exif, tag)?).trim_matches(['\0', ' ']).to_owned();
+            let text =
+                String::from_utf8_lossy(text(&exif, tag)?).trim_matches(['\0', ' ']).to_owned();
             (!text.is_empty()).then_some(text)
         };
         // When it was taken, or when a film or print was scanned. Not when the file was last edited.
@@ -54,9 +55,9 @@ impl ExifFacts {
             (Tag::DateTimeOriginal, Tag::SubSecTimeOriginal, Tag::OffsetTimeOriginal),
             (Tag::DateTimeDigitized, Tag::SubSecTimeDigitized, Tag::OffsetTimeDigitized),
         ];
-        let taken = taken.into_iter().find_map(|(time, fraction, zone)| {
-            Some((word(time)?, word(fraction), word(zone)))
-        });
+        let taken = taken
+            .into_iter()
+            .find_map(|(time, fraction, zone)| Some((word(time)?, word(fraction), word(zone))));
         let (time, time_fraction, time_zone) = match taken {
             Some((time, fraction, zone)) => (Some(time), fraction, zone),
             None => (None, None, None),

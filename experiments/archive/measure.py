@@ -1,0 +1,324 @@
+"""Photo archives, from folders to tags and back.
+
+(a) 20,000 generated files: photos without a place, photos with GPS, screenshots, damaged files and copies. `locdiff scan` with a cheap test model (GeoCLIP's
+architecture, 8 places, made-up weights) is killed with -9 at five random moments. `lost`: files that are not recorded, and photos without a prediction, after the
+last run. `twice`: files that the last run read, and photos that it predicted, although they were recorded before. Then every second photo is accepted through
+`locdiff review`, tagged (sidecars, then in place) and undone. `undo_identical`: percent of files with the bytes they had before. `scan_per_s`: files per second of an
+uninterrupted scan into another library.
+(b) 1,500 rendered views along simulated passes (main.rs), by earth-view without registration. Errors are distances to the middle of the picture; medians are over
+pictures that are answered both ways. `fused_coverage_90`: percent of fused answers whose 90 % circle contains the truth. `shuffled`: the same library with times
+shuffled within each pass, fused again.
+
+The last line of standard output is one JSON object.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import math
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import statistics
+import struct
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULT = Path(__file__).with_name("result.json")
+BUILT = Path(sys.argv[1]).resolve()
+QUICK = "--quick" in sys.argv[2:]
+SEED = 20261118
+WORK = ROOT / "target/experiments/archive"
+
+
+def say(*words: object) -> None:
+    print(*words, file=sys.stderr, flush=True)
+
+
+# The cheap model.
+
+
+def install_model(home: Path) -> None:
+    """GeoCLIP's tensors, small and made up, as crates/locdiff-cli/tests/made_up has them."""
+    encoder = home / "models/clip-vit-l-14"
+    encoder.mkdir(parents=True)
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(ROOT / "parity/vision/clip-quick-gelu" / name, encoder / name)
+    model = home / "models/geoclip"
+    model.mkdir()
+    config = {"model_type": "geoclip-geolocation", "format_version": 1, "gallery_file": "coordinates_100K.csv", "sigma": [1, 16, 256]}
+    (model / "config.json").write_text(json.dumps(config))
+    places = [(48.8566, 2.3522), (38.7223, -9.1393), (-33.8688, 151.2093), (-22.9068, -43.1729)]
+    places += [(64.1466, -21.9426), (-18.1416, 178.4419), (35.6762, 139.6503), (40.7128, -74.006)]
+    (model / "coordinates_100K.csv").write_text("LAT,LON\n" + "".join(f"{a},{b}\n" for a, b in places))
+    shapes: list[tuple[str, list[int]]] = []
+
+    def linear(name: str, outputs: int, inputs: int) -> None:
+        shapes.extend([(f"{name}.weight", [outputs, inputs]), (f"{name}.bias", [outputs])])
+
+    for capsule in range(3):
+        part = f"location_encoder.LocEnc{capsule}"
+        for name, outputs, inputs in (("capsule.1", 12, 8), ("capsule.3", 12, 12), ("capsule.5", 12, 12), ("head.0", 8, 12)):
+            linear(f"{part}.{name}", outputs, inputs)
+        shapes.append((f"{part}.capsule.0.b", [4, 2]))
+    linear("image_encoder.mlp.0", 16, 16)
+    linear("image_encoder.mlp.2", 8, 16)
+    shapes.append(("logit_scale", []))
+    header: dict[str, object] = {}
+    data = b""
+    for number, (name, shape) in enumerate(shapes):
+        count = math.prod(shape)
+        values = np.array([2.0]) if name == "logit_scale" else 0.6 * np.sin(7.0 * np.arange(count) + 13.0 * number)
+        bytes_ = values.astype("<f4").tobytes()
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(bytes_)]}
+        data += bytes_
+    text = json.dumps(header).encode()
+    (model / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+# The generated archive.
+
+
+def degrees(value: float) -> tuple[float, float, float]:
+    value = abs(value)
+    minutes = (value - int(value)) * 60
+    return (float(int(value)), float(int(minutes)), (minutes - int(minutes)) * 60)
+
+
+def generate(folder: Path, count: int) -> None:
+    rng = np.random.default_rng(SEED)
+    for number in range(count):
+        path = folder / f"{number // 500:03}" / f"{number:05}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kind = number % 20
+        if kind == 0:
+            screen = np.full((120, 200, 3), 245, dtype=np.uint8)
+            top, left = rng.integers(0, 60), rng.integers(0, 100)
+            screen[top : top + 40, left : left + 60] = rng.integers(0, 255, 3)
+            Image.fromarray(screen).save(path.with_suffix(".png"))
+            continue
+        if kind == 1:
+            path.write_bytes(b"damaged" + rng.bytes(200))
+            continue
+        if kind == 2 and number > 20:
+            # A copy of a photo.
+            source = number - 17 if number % 500 >= 17 else number + 3
+            original = folder / f"{source // 500:03}" / f"{source:05}.jpg"
+            if original.exists():
+                shutil.copy(original, path.with_name(f"{number:05} copy.jpg"))
+                continue
+        picture = Image.fromarray(rng.integers(60, 255, (24, 32, 3), dtype=np.uint8)).resize((64, 48), Image.Resampling.BICUBIC)
+        exif = Image.Exif()
+        exif[0x010F] = "Box"
+        day, second = divmod(number * 37, 86_400)
+        exif.get_ifd(0x8769)[0x9003] = time.strftime("%Y:%m:%d %H:%M:%S", time.gmtime(1_600_000_000 + 86_400 * 3 * day + second // 2))
+        if kind >= 15:
+            gps = exif.get_ifd(0x8825)
+            latitude, longitude = rng.uniform(-60, 70), rng.uniform(-180, 180)
+            gps[1], gps[2] = "S" if latitude < 0 else "N", degrees(latitude)
+            gps[3], gps[4] = "W" if longitude < 0 else "E", degrees(longitude)
+        picture.save(path, exif=exif)
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+class Archive:
+    def __init__(self, name: str, environment: dict[str, str]) -> None:
+        self.path = WORK / name
+        self.environment = {**os.environ, **environment}
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        command = [str(BUILT / "locdiff"), *arguments]
+        return subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    def run(self, *arguments: str) -> dict[str, object]:
+        process = self.start(*arguments, "--json")
+        output, _ = process.communicate()
+        if process.returncode != 0:
+            raise SystemExit(f"{arguments} ended with {process.returncode}")
+        return json.loads(output)
+
+    def rows(self, sql: str) -> list[tuple]:
+        connection = sqlite3.connect(self.path, timeout=60)
+        try:
+            return connection.execute(sql).fetchall()
+        except sqlite3.OperationalError:
+            # Killed before there were tables.
+            return []
+        finally:
+            connection.close()
+
+    def count(self, sql: str) -> int:
+        rows = self.rows(sql)
+        return int(rows[0][0]) if rows else 0
+
+
+FILES = "SELECT count(*) FROM files"
+PREDICTIONS = "SELECT count(*) FROM predictions WHERE fused = 0"
+
+
+def generated(count: int, kills: int) -> dict[str, object]:
+    rng = random.Random(SEED)
+    folder = WORK / "files"
+    for old in (folder, WORK / "home"):
+        shutil.rmtree(old, ignore_errors=True)
+    for old in WORK.glob("*.sqlite*"):
+        old.unlink()
+    install_model(WORK / "home")
+    say("generating", count, "files")
+    generate(folder, count)
+    before = hashes(folder)
+    environment = {"LOCDIFF_HOME": str(WORK / "home"), "HF_HOME": str(WORK / "hub")}
+    clean = Archive("clean.sqlite", environment)
+    scan = ("scan", str(folder), "--model", "geoclip", "--library")
+    whole = clean.run(*scan, str(clean.path))
+    say("uninterrupted:", whole)
+    archive = Archive("killed.sqlite", environment)
+    state = (0, 0)
+    for number in range(kills):
+        process = archive.start(*scan, str(archive.path))
+        time.sleep(rng.uniform(0.05, 0.9 / kills) * float(whole["seconds"]))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        state = (archive.count(FILES), archive.count(PREDICTIONS))
+        say("kill", number + 1, "after", *state)
+    last = archive.run(*scan, str(archive.path))
+    files, predictions = archive.count(FILES), archive.count(PREDICTIONS)
+    wanted = clean.count(PREDICTIONS)
+    lost = (len(before) - files) + (wanted - predictions)
+    twice = (int(last["read"]) - (files - state[0])) + (int(last["predicted"]) - (predictions - state[1]))
+    fused = "SELECT hash, latitude, longitude FROM predictions WHERE fused = 1 ORDER BY hash"
+    same = archive.rows(fused) == clean.rows(fused)
+    say("the last run:", last, "the same fused places:", same)
+    return {
+        "files": len(before),
+        "kills": kills,
+        "lost": lost,
+        "twice": twice,
+        "same_fused_places": same,
+        "scan_per_s": round(len(before) / float(whole["seconds"]), 1),
+        "reading_per_s": round(float(whole["read_per_s"]), 1),
+        "undo_identical": tagged(archive, folder, before),
+    }
+
+
+def tagged(archive: Archive, folder: Path, before: dict[str, str]) -> float:
+    server = archive.start("review", str(archive.path), "--port", "0")
+    assert server.stdout
+    address = server.stdout.readline().strip()
+    pictures = json.load(urllib.request.urlopen(f"{address}/v1/archive"))["pictures"]
+    accepted = [p["id"] for p in pictures if p["place"]][::2]
+    body = json.dumps({"decisions": [{"id": one, "decision": "accepted"} for one in accepted]}).encode()
+    stored = json.load(urllib.request.urlopen(urllib.request.Request(f"{address}/v1/archive/decisions", body)))
+    assert stored == {"stored": len(accepted)}, stored
+    server.terminate()
+    server.wait()
+    identical = []
+    for how in ([], ["--in-place"]):
+        written = archive.run("tag", str(archive.path), *how)
+        changed = hashes(folder)
+        assert changed != before and len(written["files"]) >= len(accepted), len(written["files"])
+        archive.run("tag", str(archive.path), "--undo")
+        after = hashes(folder)
+        names = before.keys() | after.keys()
+        identical.append(100 * sum(before.get(name) == after.get(name) for name in names) / len(names))
+        say("tagged", len(written["files"]), *how, "and undone:", identical[-1], "% identical")
+    return min(identical)
+
+
+# Simulated passes.
+
+
+def distance_km(a: tuple[float, float], b: tuple[float, float]) -> float:
+    (lat1, lon1), (lat2, lon2) = ([math.radians(x) for x in p] for p in (a, b))
+    half = math.sin((lat2 - lat1) / 2) ** 2 + math.cos(lat1) * math.cos(lat2) * math.sin((lon2 - lon1) / 2) ** 2
+    return 2 * 6371.0088 * math.asin(min(1.0, math.sqrt(half)))
+
+
+def passes(count: int) -> dict[str, object]:
+    folder = WORK / "passes"
+    if not (folder / "truth.csv").exists() or sum(1 for _ in folder.glob("*.jpg")) != count:
+        shutil.rmtree(folder, ignore_errors=True)
+        say("rendering", count, "views")
+        subprocess.run([str(BUILT / "archive-passes"), str(folder), str(count), str(SEED)], check=True)
+    truth = {row["name"]: row for row in csv.DictReader((folder / "truth.csv").open())}
+    archive = Archive("passes.sqlite", {"LOCDIFF_HOME": str(WORK / "no-home")})
+    scan = ("scan", str(folder), "--model", "earth-view", "--no-registration", "--motion", "orbit", "--library")
+    summary = archive.run(*scan, str(archive.path))
+    say("passes:", summary)
+    result = compared(archive, truth)
+    shuffled = Archive("shuffled.sqlite", {"LOCDIFF_HOME": str(WORK / "no-home")})
+    connection = sqlite3.connect(archive.path)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    shutil.copy(archive.path, shuffled.path)
+    rng = random.Random(SEED)
+    groups: dict[str, list[tuple[bytes, float]]] = {}
+    for path, content, seconds in archive.rows("SELECT f.path, c.hash, c.time_s FROM files f JOIN contents c ON c.hash = f.hash"):
+        groups.setdefault(truth[Path(path).name]["pass"], []).append((content, seconds))
+    connection = sqlite3.connect(shuffled.path)
+    for group in groups.values():
+        times = [seconds for _, seconds in group]
+        rng.shuffle(times)
+        for (content, _), seconds in zip(group, times):
+            connection.execute("UPDATE contents SET time_s = ? WHERE hash = ?", (seconds, content))
+    connection.commit()
+    connection.close()
+    shuffled.run(*scan, str(shuffled.path))
+    result["shuffled_median_over_single"] = compared(shuffled, truth)["fused_median_over_single"]
+    return {"views": len(truth), **result, "predicted_per_s": round(float(summary["predicted_per_s"]), 2)}
+
+
+def compared(archive: Archive, truth: dict[str, dict[str, str]]) -> dict[str, object]:
+    sql = """SELECT f.path, p.fused, p.latitude, p.longitude, p.radius_90_km FROM predictions p JOIN files f ON f.hash = p.hash
+             WHERE p.latitude IS NOT NULL"""
+    single: dict[str, float] = {}
+    fused: dict[str, float] = {}
+    covered = []
+    for path, is_fused, latitude, longitude, radius_km in archive.rows(sql):
+        row = truth[Path(path).name]
+        error = distance_km((latitude, longitude), (float(row["latitude"]), float(row["longitude"])))
+        (fused if is_fused else single)[path] = error
+        if is_fused:
+            covered.append(error <= radius_km)
+    # What the fusion left alone keeps its answer.
+    answers = {**single, **fused}
+    both = sorted(single.keys() & answers.keys())
+    ratio = statistics.median(answers[p] for p in both) / statistics.median(single[p] for p in both)
+    return {
+        "single_answered": len(single),
+        "fused_answered": len(answers),
+        "single_median_km": round(statistics.median(single[p] for p in both), 1),
+        "fused_median_km": round(statistics.median(answers[p] for p in both), 1),
+        "fused_median_over_single": round(ratio, 3),
+        "fused_coverage_90": round(100 * statistics.mean(covered), 1) if covered else None,
+    }
+
+
+def main() -> None:
+    WORK.mkdir(parents=True, exist_ok=True)
+    if QUICK:
+        found = json.loads(RESULT.read_text()) if RESULT.exists() else {}
+        print(json.dumps({**found, **generated(400, 2), "quick": True}))
+        return
+    result = {**generated(20_000, 5), **passes(1_500), "seed": SEED}
+    RESULT.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
