@@ -52,6 +52,8 @@ export function globeStyle(
   const ground = GROUND[theme];
   const colour = (layer: string) => paintOf(theme).find((paint) => paint.layer === layer)?.value ?? "#888";
   const geojson = (data: Feature | FeatureCollection | Geometry, tolerance = 0.375): SourceSpecification => ({ type: "geojson", data, tolerance });
+  // Natural Earth has no detail beyond: nearer, the same tiles are drawn larger, without cutting new ones.
+  const coarse = (data: Feature | FeatureCollection | Geometry): SourceSpecification => ({ type: "geojson", data, maxzoom: 6 });
   const empty: FeatureCollection = { type: "FeatureCollection", features: [] };
   const line = (id: string, source: string, paint: Record<string, unknown>, filter?: unknown): LayerSpecification =>
     ({
@@ -63,11 +65,11 @@ export function globeStyle(
       ...(filter === undefined ? {} : { filter }),
     }) as LayerSpecification;
   const sources: Record<string, SourceSpecification> = {
-    land: geojson(basemap.land),
-    coast: geojson(basemap.coast),
-    borders: geojson(basemap.borders),
-    graticule: geojson(graticule()),
-    names: geojson(basemap.labels()),
+    land: coarse(basemap.land),
+    coast: coarse(basemap.coast),
+    borders: coarse(basemap.borders),
+    graticule: coarse(graticule()),
+    names: coarse(basemap.labels()),
     regions: geojson(empty, 0.1),
     constraints: geojson(empty),
     footprint: geojson(empty, 0.1),

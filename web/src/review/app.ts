@@ -5,7 +5,7 @@ import type { Basemap } from "../basemap";
 import type { Globe } from "../globe";
 import { byId, h, toast } from "../html";
 import { apply, nameSwitch, onSystemTheme } from "../theme";
-import { FILTERS, nounOf, passes, SORTS, View, type Archive, type Filter, type LatLon, type Picture, type Sort } from "./archive";
+import { FILTERS, isDecidable, nounOf, passes, SORTS, View, type Archive, type Filter, type LatLon, type Picture, type Sort } from "./archive";
 import { Decisions, Outbox, type OutboxState } from "./decisions";
 import { KEYS, keysTable } from "./keys";
 import { List, STATUSES } from "./list";
@@ -14,7 +14,7 @@ import { pictureColumn } from "./picture";
 import { Timeline } from "./timeline";
 
 /** After so long without input the map is drawn: a few times as long as one drawing takes. */
-const [LEAST_REST_MS, FRAMES_OF_REST, LONGEST_REST_MS] = [120, 3, 900];
+const [LEAST_REST_MS, FRAMES_OF_REST, SLOWEST_FRAME_MS] = [120, 3, 300];
 
 const thumbnail = ({ id }: Picture, size: number) => new URL(`v1/archive/thumbnail/${id}?size=${size}`, document.baseURI).href;
 const count = (n: number, noun = "picture") => `${n.toLocaleString("en-US")} ${noun}${n === 1 ? "" : "s"}`;
@@ -47,7 +47,10 @@ export class Review {
         this.show(index);
       },
     });
-    this.#map = new ArchiveMap(globe, basemap, pictures, nounOf(archive), {
+    // The first drawing takes longer than those that follow.
+    const frameMs = Math.min(globe.frameMs(), globe.frameMs(), SLOWEST_FRAME_MS);
+    this.#restMs = Math.max(LEAST_REST_MS, FRAMES_OF_REST * frameMs);
+    this.#map = new ArchiveMap(globe, basemap, pictures, nounOf(archive), frameMs, {
       choose: (index) => this.show(index),
       candidate: (index) => this.#chooseCandidate(index),
       move: (place) => this.#move(place, "where you put it"),
@@ -57,7 +60,6 @@ export class Review {
       this.view.range = range;
       this.#refilter();
     });
-    this.#restMs = Math.min(LONGEST_REST_MS, Math.max(LEAST_REST_MS, FRAMES_OF_REST * globe.frameMs()));
     this.#buttons = this.#furnish();
     byId("library").textContent = archive.library;
     document.title = `${archive.library}: review`;
@@ -99,8 +101,11 @@ export class Review {
     byId("selected").textContent = `${count(selected)} selected`;
     this.#buttons.accept.textContent = selected > 0 ? `Accept ${selected.toLocaleString("en-US")}` : "Accept";
     this.#buttons.reject.textContent = selected > 0 ? `Reject ${selected.toLocaleString("en-US")}` : "Reject";
+    const isIdle = selected === 0 && (this.current === null || !isDecidable(this.current));
+    for (const button of [this.#buttons.accept, this.#buttons.reject]) button.setAttribute("aria-disabled", String(isIdle));
     this.#buttons.undo.toggleAttribute("disabled", this.#decisions.undoable === 0);
     this.#buttons.view.textContent = document.body.dataset["view"] === "list" ? "Picture" : "List";
+    this.#map.rest(this.#restMs);
     clearTimeout(this.#settling);
     this.#settling = setTimeout(() => this.#settle(), this.#restMs);
   }

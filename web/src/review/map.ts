@@ -20,6 +20,8 @@ export const STATUS_COLORS: Record<Theme, Record<Exclude<Status, "none">, string
 
 /** Circles smaller than this are not looked at from nearer. */
 const NEAREST_KM = 260;
+/** Drawings that take longer are not made one after the other. */
+const SLOW_FRAME_MS = 40;
 /** Pixels that a key moves the pin. */
 const [STEP_PX, LEAP_PX] = [10, 60];
 
@@ -46,10 +48,12 @@ export class ArchiveMap {
   #isShown: (index: number) => boolean = () => true;
   #current: number | null = null;
   #settled: number | null = null;
+  /** No drawing begins before: a drawing that has begun holds up everything else on the screen. */
+  #quietUntil = 0;
   /** Until somebody moves the map: then it keeps its scale. */
   #fits = true;
 
-  constructor(globe: Globe, basemap: Basemap, pictures: readonly Picture[], noun: string, actions: MapActions) {
+  constructor(globe: Globe, basemap: Basemap, pictures: readonly Picture[], noun: string, frameMs: number, actions: MapActions) {
     [this.#globe, this.#basemap, this.#pictures, this.#noun, this.#actions] = [globe, basemap, pictures, noun, actions];
     const element = h("button", { type: "button", class: "pin hand", "aria-label": "Pin of this picture. Arrow keys move it, Enter stores the place, Escape cancels.", title: "Drag it to the place, or press m" }, h("span"));
     this.#pin = new Marker({ element, anchor: "bottom", draggable: true, opacityWhenCovered: "0.25" });
@@ -58,9 +62,10 @@ export class ArchiveMap {
     element.addEventListener("blur", () => this.#cancel());
     this.#drawn = pictures.map((picture) => ({ status: statusOf(picture), isShown: true, place: placeOf(picture) }));
     const { map } = globe;
+    this.#pace(frameMs);
     // The air around the ball takes a third of the time of a drawing.
     map.setSky({ "atmosphere-blend": 0 });
-    map.addSource(PICTURES, { type: "geojson", data: this.#all(), maxzoom: 9, buffer: 8 });
+    map.addSource(PICTURES, { type: "geojson", data: this.#all(), maxzoom: 6, buffer: 8 });
     const status: ExpressionSpecification = ["coalesce", ["feature-state", "status"], ["get", "status"]];
     const ifShown = (opacity: ExpressionSpecification | number): ExpressionSpecification => ["case", ["boolean", ["feature-state", "hidden"], false], 0, opacity];
     map.addLayer(
@@ -89,6 +94,28 @@ export class ArchiveMap {
     map.on("movestart", (event) => {
       if ("originalEvent" in event && event.originalEvent) this.#fits = false;
     });
+  }
+
+  /** Begins no drawing for so long. */
+  rest(ms: number): void {
+    this.#quietUntil = performance.now() + ms;
+  }
+
+  /** Between two drawings there is time for others, and what has changed meanwhile is drawn at once. */
+  #pace(frameMs: number): void {
+    const { map } = this.#globe;
+    const draw = map.triggerRepaint.bind(map);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    map.triggerRepaint = () => {
+      if (timer !== undefined) return;
+      const wait = this.#quietUntil - performance.now();
+      if (wait <= 0) return draw();
+      timer = setTimeout(() => {
+        timer = undefined;
+        map.triggerRepaint();
+      }, wait);
+    };
+    if (frameMs > SLOW_FRAME_MS) map.on("render", () => this.rest(Math.max(frameMs, this.#quietUntil - performance.now())));
   }
 
   #color(status: ExpressionSpecification): ExpressionSpecification {

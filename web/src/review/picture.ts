@@ -26,8 +26,9 @@ function eyebrow({ picture, archive: { model } }: Shown): string {
 function title(picture: Picture, [first]: Place[]): string {
   const place = placeOf(picture);
   if (place === null) return picture.name;
-  if (picture.decision === "moved" || picture.gps !== null) return coordinates(...place);
-  return picture.place_name ?? first?.name ?? coordinates(...place);
+  // The name is that of the estimate or of the GPS data, not of a pin.
+  if (picture.decision === "moved") return "Your pin";
+  return picture.place_name ?? first?.name ?? (picture.gps === null ? "Estimated place" : "Measured place");
 }
 
 export function pictureColumn(shown: Shown): HTMLElement {
@@ -47,7 +48,7 @@ export function pictureColumn(shown: Shown): HTMLElement {
     h("p", { class: "eyebrow" }, eyebrow(shown), h("span", { class: "verdict", "data-status": status }, h("i", { class: "sign", "aria-hidden": "true" }, STATUSES[status].sign), ` ${picture.decision ?? (status === "estimate" ? "undecided" : "")}`)),
     h("h2", { class: "place", id: "picture-title" }, title(picture, places)),
     place !== null && h("p", { class: "coordinates" }, coordinates(place[0], place[1], 3)),
-    picture.confidence !== null && h("p", { class: "lead" }, h("strong", { class: "mass" }, percent(picture.confidence)), ` ${noun}.`, radii),
+    picture.confidence !== null && h("p", { class: "lead" }, picture.decision === "moved" && `The estimate of ${archive.model?.name ?? "the model"}: `, h("strong", { class: "mass" }, percent(picture.confidence)), ` ${noun}.`, radii),
     picture.place !== null && archive.model?.calibrated === false && h("p", { class: "note warn" }, `${archive.model.name} is not calibrated: these are scores, which only rank places.`),
     picture.error !== null && h("p", { class: "note warn" }, `Error: ${picture.error}`),
     picture.kind === "graphic" && h("p", { class: "note" }, "A screenshot, document or drawing. Graphics are not located."),

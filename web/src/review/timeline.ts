@@ -38,7 +38,7 @@ export function timeTicks([from, to]: Range): { at: number; text: string }[] {
   const days = (to - from) / DAY_MS;
   const iso = (at: number) => new Date(at).toISOString();
   const found: { at: number; text: string }[] = [];
-  const add = (at: number, text: string) => at >= from && at < to - 0.05 * (to - from) && found.push({ at: (at - from) / (to - from), text });
+  const add = (at: number, text: string) => at >= from && at < to - 0.09 * (to - from) && found.push({ at: (at - from) / (to - from), text });
   if (days > 60) {
     const months = [1, 3, 6, 12, 24, 60, 120, 240, 600, 1200].find((step) => days / (30.4 * step) <= 8) ?? 2400;
     const year = new Date(from).getUTCFullYear();
