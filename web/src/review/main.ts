@@ -10,12 +10,16 @@ import { Globe } from "../globe";
 import { byId, h } from "../html";
 import { initialTheme } from "../theme";
 import { Review } from "./app";
+import { placeOf } from "./archive";
 
 async function start(): Promise<void> {
   const server = new Server("locdiff review");
   const theme = initialTheme();
   const [basemap, archive] = await Promise.all([Basemap.load(), server.archive(), document.fonts.load('16px "Newsreader Variable"').catch(() => [])]);
   const globe = new Globe(byId("globe"), null, basemap, theme, null);
+  // From near by from the start: the whole Earth takes longest to be drawn.
+  const first = archive.pictures.map(placeOf).find((place) => place !== null);
+  if (first) globe.map.jumpTo({ center: [first[1], first[0]], zoom: 5 });
   await globe.ready;
   const review = new Review(archive, server, globe, basemap);
   // For the tests.
