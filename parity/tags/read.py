@@ -3,8 +3,8 @@
     pip download --no-deps --no-binary :all: geovisio==2.15.1 geopic_tag_reader==0.4.0 --dest fixtures     # MIT; then unpack both
     python3 parity/tags/read.py target/debug/locdiff fixtures
 
-A place is exiftool's Composite:GPSLatitude and GPSLongitude, which need both numbers and both letters. Prints one line of JSON with the counts, and
-exits with 1 if anything differs.
+A place is exiftool's Composite:GPSLatitude and GPSLongitude, which need both numbers and both letters. A place that the camera calls void (GPSStatus V) is
+none: `locdiff` does not take it for a measurement. Prints one line of JSON with the counts, and exits with 1 if anything differs.
 """
 
 import datetime
@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 EXACT_DEGREES = 1e-9
-TAGS = ["-Composite:GPSLatitude", "-Composite:GPSLongitude", "-ExifIFD:DateTimeOriginal", "-ExifIFD:OffsetTimeOriginal", "-ExifIFD:SubSecTimeOriginal"]
+TAGS = ["-Composite:GPSLatitude", "-Composite:GPSLongitude", "-GPS:GPSStatus", "-ExifIFD:DateTimeOriginal", "-ExifIFD:OffsetTimeOriginal", "-ExifIFD:SubSecTimeOriginal"]
 
 
 def seconds(row):
@@ -40,12 +40,15 @@ def main():
         rows = sqlite3.connect(library).execute("SELECT path, latitude, longitude, time_s FROM files JOIN contents USING (hash)").fetchall()
     read = subprocess.run(["exiftool", "-json", "-n", *TAGS, *[path for path, *_ in rows]], capture_output=True, text=True)
     expected = {row["SourceFile"]: row for row in json.loads(read.stdout)}
-    places, times, wrong = 0, 0, []
+    places, void, times, wrong = 0, 0, 0, []
     for path, latitude, longitude, time_s in rows:
         row = expected[path]
-        place = (row.get("GPSLatitude"), row.get("GPSLongitude"))
+        # exiftool prints nothing for 0/0.
+        place = (row.get("GPSLatitude") or None, row.get("GPSLongitude") or None)
         found = (latitude, longitude)
-        known = None not in place
+        is_void = None not in place and row.get("GPSStatus") == "V"
+        void += is_void
+        known = None not in place and not is_void
         places += known
         near = known and latitude is not None and all(abs(a - b) < EXACT_DEGREES for a, b in zip(place, found))
         if not near and (known or latitude is not None):
@@ -56,7 +59,7 @@ def main():
             wrong.append((path, "time", time, time_s))
     for what in wrong:
         print(*what, file=sys.stderr)
-    print(json.dumps({"files": len(rows), "with_place": places, "with_time": times, "different": len(wrong)}))
+    print(json.dumps({"files": len(rows), "with_place": places, "void": void, "with_time": times, "different": len(wrong)}))
     sys.exit(bool(wrong))
 
 

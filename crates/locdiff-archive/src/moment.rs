@@ -30,6 +30,8 @@ impl Moment {
     pub fn from_exif(text: &str, fraction: Option<&str>, zone: Option<&str>) -> Option<Moment> {
         let (date, clock) = text.trim_end_matches(['\0', ' ']).split_once(' ')?;
         let zone_s = match zone {
+            // Some cameras fill the tag with blanks.
+            Some(zone) if !zone.contains(['+', '-', 'Z', 'z']) => return None,
             Some(zone) => split_zone(&format!("00{}", zone.trim()))?.1,
             None => 0.0,
         };
@@ -125,6 +127,9 @@ mod tests {
         assert_eq!(exif("2000:01:01 00:00:00\0"), Some(Moment(946_684_800.0)));
         let full = Moment::from_exif("2000:01:01 00:00:00", Some("25"), Some("-01:00"));
         assert_eq!(full, Some(Moment(946_688_400.25)));
+        for zone in ["noon", "   :  ", "", "+2", "+25:00"] {
+            assert_eq!(Moment::from_exif("2000:01:01 00:00:00", None, Some(zone)), None, "{zone}");
+        }
         for wrong in ["0000:00:00 00:00:00", "2023:02:29 00:00:00", "    :  :     :  :  ", ""] {
             assert_eq!(exif(wrong), None, "{wrong}");
         }

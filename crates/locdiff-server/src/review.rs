@@ -51,6 +51,19 @@ impl Review {
         Ok(Review { app, library: Mutex::new(Library::open(path)?), name, authorities })
     }
 
+    /// Whether a request comes from this server's page, or from a program that is no browser.
+    fn is_own(&self, headers: &HeaderMap, path: &str) -> bool {
+        let value = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+        let is_ours =
+            |name: &str| self.authorities.iter().any(|ours| ours.eq_ignore_ascii_case(name));
+        let origin = value("origin")
+            .is_none_or(|origin| origin.strip_prefix("http://").is_some_and(is_ours));
+        let site =
+            value("sec-fetch-site").is_none_or(|site| ["same-origin", "none"].contains(&site));
+        // Links from elsewhere may lead to the page itself.
+        value("host").is_some_and(is_ours) && origin && (site || !path.starts_with("/v1/"))
+    }
+
     /// Every write is a transaction of its own, so a panic elsewhere leaves nothing half done.
     fn library(&self) -> MutexGuard<'_, Library> {
         self.library.lock().unwrap_or_else(PoisonError::into_inner)
@@ -82,22 +95,13 @@ async fn file(State(review): Shared, method: Method, uri: Uri) -> Response {
 
 /// Rejects what other sites send through the user's browser, and names that lead here by way of a foreign DNS server.
 async fn same_origin(State(review): Shared, request: Request, next: Next) -> Response {
-    let value = |name: &str| request.headers().get(name).map(|value| value.to_str().unwrap_or("?"));
-    let is_ours =
-        |name: &str| review.authorities.iter().any(|ours| ours.eq_ignore_ascii_case(name));
-    let host = value("host").is_some_and(is_ours);
-    let origin =
-        value("origin").is_none_or(|origin| origin.strip_prefix("http://").is_some_and(is_ours));
-    let site = value("sec-fetch-site");
-    // Links from elsewhere may lead to the page itself.
-    let fetched = request.uri().path().starts_with("/v1/");
-    if host && origin && !(fetched && site.is_some_and(|s| s != "same-origin" && s != "none")) {
+    if review.is_own(request.headers(), request.uri().path()) {
         return next.run(request).await;
     }
-    let detail =
-        format!("this server answers its own page only: open http://{}", review.authorities[0]);
     let (parts, body) = request.into_parts();
     say_farewell(&parts.headers, body).await;
+    let own = &review.authorities[0];
+    let detail = format!("this server answers its own page only: open http://{own}");
     Problem::new(OTHER_ORIGIN, detail).into_response()
 }
 

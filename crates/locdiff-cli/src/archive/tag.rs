@@ -9,8 +9,8 @@ use clap::Args;
 use locdiff::photo::ExifFacts;
 use locdiff_archive::library::{ContentHash, Decision, Entry, Library, UsedModel};
 use locdiff_archive::tags::{
-    PlaceTag, TagError, XmpFacts, is_our_method, recover, sidecar_of, undo, write_in_place,
-    write_sidecar,
+    PlaceTag, TagError, XmpFacts, has_place, is_our_method, recover, sidecar_of, undo,
+    write_in_place, write_sidecar,
 };
 use locdiff_sphere::LatLon;
 use serde::Serialize;
@@ -229,6 +229,8 @@ fn existing(library: &Library, target: &Path, in_place: bool) -> anyhow::Result<
         Ok(tag.is_some_and(|tag| tag.hash_after == ContentHash::of(&bytes)))
     };
     Ok(match place {
+        // Numbers that make no place, or that the camera calls void, are not replaced either.
+        None if in_place && has_place(&bytes).unwrap_or(false) => Existing::Other,
         None => Existing::None,
         Some(place) if method.as_deref().is_some_and(is_our_method) || logged()? => {
             Existing::Ours(place)
