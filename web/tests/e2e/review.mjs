@@ -187,7 +187,9 @@ await test("everything is reached by Tab, and the keys are listed", async () => 
     reached.push(await page.evaluate(() => document.activeElement.id || document.activeElement.className || document.activeElement.name || document.activeElement.tagName));
   }
   for (const part of ["theme", "sort", "list", "maplibregl-canvas", "pin", "handle", "candidate", "primary"]) assert.ok(reached.some((name) => name.includes(part)), `${part} is not among ${reached.join(", ")}`);
+  await page.focus("#list");
   await press("?");
+  assert.equal(await page.locator("#keys").evaluate((dialog) => dialog.open), true);
   await audit(page, "keys", ALL);
   await shot(page, "keys");
   await press("Escape");
