@@ -85,7 +85,7 @@ fn answers_with_a_footprint_and_references_fit() {
             place: middle.destination(90.0, 30.0),
             similarity: 0.875,
         }];
-        let located = Located { density, footprint: Some(footprint), references };
+        let located = Located { footprint: Some(footprint), references, ..Located::from(density) };
         let estimate = Estimate::new(located, identity, Inference::default(), Vec::new());
         let (image, options) = (ImageFacts::named("a.jpg"), AnswerOptions::default());
         let answer = Answer::new(image, &estimate, ChosenBecause::Named, None, &options);

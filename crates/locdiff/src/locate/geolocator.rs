@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::calibration::Calibration;
 use super::estimate::Estimate;
-use super::inference::{Inference, InferenceOptions, InvalidInference, Sampler};
+use super::inference::{Inference, InferenceOptions, InvalidInference};
 use super::model::{Frame, Located, LocationModel, ModelIdentity, NotItsKind};
 use crate::checksum::Checksum;
 use crate::encoders::EncoderRecord;
@@ -50,8 +50,8 @@ impl Geolocator {
     /// The same model, asked in another way. That costs nothing: the model is shared.
     pub fn with(&self, options: &InferenceOptions) -> Result<Geolocator, InvalidInference> {
         let mut inference = self.inference.with(options);
-        if inference.sampler == Sampler::Ddim && inference.steps.is_none() {
-            inference.steps = self.model.usual_steps();
+        if inference.sampler.takes_steps() && inference.steps.is_none() {
+            inference.steps = self.model.usual_steps(inference.sampler);
         }
         inference.check()?;
         if !self.model.compares_with_maps() {

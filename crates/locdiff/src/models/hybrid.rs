@@ -24,7 +24,7 @@ use crate::encoders::EncoderRecord;
 use crate::geography::Constraint;
 use crate::locate::{
     Frame, Geolocator, Inference, InvalidInference, Located, LocationModel, ModelIdentity,
-    NotItsKind,
+    NotItsKind, Sampler,
 };
 use crate::photo::Photo;
 
@@ -457,8 +457,8 @@ impl LocationModel for HybridModel {
         self.model.model().compares_with_maps()
     }
 
-    fn usual_steps(&self) -> Option<usize> {
-        self.model.model().usual_steps()
+    fn usual_steps(&self, sampler: Sampler) -> Option<usize> {
+        self.model.model().usual_steps(sampler)
     }
 
     fn evaluations(&self, inference: &Inference) -> usize {

@@ -5,6 +5,7 @@ mod diffusion_model;
 mod directory;
 pub mod earth_view;
 mod encoder_search;
+pub mod flow;
 mod gallery_model;
 pub mod geoclip;
 mod home;

@@ -157,7 +157,8 @@ pub enum CannotOpen {
     Encoder(#[from] InvalidEncoder),
 }
 
-const KNOWN_MODELS: &str = "earth-view, geoclip, geoclip-even";
+const KNOWN_MODELS: &str =
+    "earth-view, geoclip, geoclip-even, plonk-yfcc, plonk-inaturalist, plonk-osv5m";
 
 /// A part of a model that isn't on this machine, and how to get it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use locdiff_gallery::{Fusion, Gallery};
 use super::diffusion_model::DiffusionModel;
 use super::directory::{InvalidModel, ModelDirectory, ModelKind};
 use super::earth_view::{self, EarthLocator};
+use super::flow::{FlowModel, PublishedFlow};
 use super::gallery_model::GalleryModel;
 use super::geoclip::GeoClipLocator;
 use super::home::ModelHome;
@@ -51,7 +52,7 @@ impl Geolocator {
             return with_calibration(&Geolocator::from_model(model)?, &home.model(name));
         }
         let path = model_directory(name, options.home().ok().as_ref())
-            .ok_or_else(|| CannotOpen::Unknown(name.to_owned()))?;
+            .ok_or_else(|| not_installed(name))?;
         let directory = ModelDirectory::read(&path)?;
         let model = match directory.kind() {
             ModelKind::Diffusion => {
@@ -65,6 +66,7 @@ impl Geolocator {
                 let model = GeoClipLocator::open(&path, false, options, progress)?;
                 Geolocator::from_model(model)
             }
+            ModelKind::Flow => Geolocator::from_model(FlowModel::open(&directory, options)?),
             ModelKind::Gallery => Geolocator::from_model(GalleryModel::open(&directory, options)?),
             ModelKind::Hybrid => {
                 let fusion = Fusion::read(&path)?;
@@ -72,6 +74,18 @@ impl Geolocator {
             }
         }?;
         with_calibration(&model, &path)
+    }
+}
+
+/// A model that can be fetched is missing, others are unknown.
+fn not_installed(name: &str) -> CannotOpen {
+    if PublishedFlow::named(name).is_none() {
+        return CannotOpen::Unknown(name.to_owned());
+    }
+    CannotOpen::Missing {
+        model: name.to_owned(),
+        missing: "it is not on this machine".to_owned(),
+        remedy: format!("Get it with `locdiff model fetch {name}`"),
     }
 }
 

@@ -226,8 +226,7 @@ fn views_are_cut_as_torchvision_cuts_them() {
     let stride = number(&all, "stride") as usize;
     let prepared = fs::read(folder().join("prepared.bin")).unwrap();
     // Grey levels come out as they are.
-    let plain =
-        Preprocessing { shortest_side: 224, crop: 224, mean: [0.0; 3], std: [1.0 / 255.0; 3] };
+    let plain = Preprocessing::plain(224, 224, [0.0; 3], [1.0 / 255.0; 3]);
     for case in list(&all["views"]) {
         let found: Vec<u8> = if case["kind"] == "ten-crop" {
             let photo = pattern(number(case, "width"), number(case, "height"));

@@ -87,7 +87,7 @@ fn several_views_are_a_mixture_of_the_single_ones() {
 #[test]
 fn an_answer_does_not_depend_on_the_images_beside_it() {
     let rows = embeddings(5);
-    for sampler in Sampler::ALL {
+    for sampler in [Sampler::OnePass, Sampler::Ddim, Sampler::Ddpm] {
         let model = model(Objective::Likelihood, None);
         let inference = Inference { sampler, samples: 4, ..Inference::default() };
         let together = model.locate_embeddings(&rows, 1, &inference).unwrap();
@@ -128,7 +128,7 @@ fn the_lowest_degrees_answer_too() {
     let diffusion = Diffusion::init(config(Objective::L2, 1, WIDTH), &device).unwrap();
     let about = DiffusionAbout::of_embeddings("test");
     let model = DiffusionModel::new(diffusion, about, None, "test".to_owned(), "1".to_owned());
-    for sampler in Sampler::ALL {
+    for sampler in [Sampler::OnePass, Sampler::Ddim, Sampler::Ddpm] {
         let inference = Inference { sampler, samples: 3, ..Inference::default() };
         assert_eq!(model.locate_embeddings(&embeddings(1), 1, &inference).unwrap().len(), 1);
     }
