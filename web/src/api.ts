@@ -68,7 +68,7 @@ export interface DenoisingFrame {
 
 /** How an answer was computed; the names are those of the options. */
 export interface Inference {
-  sampler: "one-pass" | "ddim" | "ddpm";
+  sampler: "one-pass" | "ddim" | "ddpm" | "flow" | "exact";
   steps: number | null;
   samples: number;
   guidance: number;
