@@ -44,8 +44,9 @@ const ENCODERS: [(&str, [&str; 3]); 2] = [
         ],
     ),
 ];
-const PREPROCESSOR: &str = r#"{"do_resize": true, "size": {"shortest_edge": 32}, "do_center_crop": true,
-    "crop_size": {"height": 32, "width": 32}, "do_rescale": true, "do_normalize": true,
+/// 56 pixels are whole patches of both encoders.
+const PREPROCESSOR: &str = r#"{"do_resize": true, "size": {"shortest_edge": 56}, "do_center_crop": true,
+    "crop_size": {"height": 56, "width": 56}, "do_rescale": true, "do_normalize": true,
     "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5], "resample": 3}"#;
 
 fn repository(path: &str) -> PathBuf {
@@ -125,8 +126,8 @@ fn finished(output: &Output) -> String {
 #[test]
 fn a_flow_is_fetched_interrupted_resumed_and_asked() {
     let machine = Machine::new();
-    let unknown = machine.command(&["predict", "madagascar.jpg", "--model", "plonk-yfcc"]);
-    let unknown = { unknown }.output().unwrap();
+    let unknown = ["predict", "madagascar.jpg", "--model", "plonk-yfcc"];
+    let unknown = machine.command(&unknown).output().unwrap();
     let message = String::from_utf8_lossy(&unknown.stderr).into_owned();
     assert!(message.contains("locdiff model fetch plonk-yfcc"), "{message}");
 

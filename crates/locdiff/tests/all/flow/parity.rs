@@ -53,7 +53,7 @@ pub(crate) fn compare(directory: &Path) -> Parity {
     let embeddings = embeddings(&expected);
     let embedding = |case: &Value| &embeddings[case["embedding"].as_u64().unwrap() as usize];
     let noise = triples(&expected["noise"]);
-    let cases = |name: &str| expected[name].as_array().unwrap().clone();
+    let cases = |name: &str| expected[name].as_array().unwrap();
 
     let numbers: Vec<f32> = noise.as_flattened().iter().map(|x| *x as f32).collect();
     let particles =
