@@ -124,16 +124,33 @@ class Ray:
         self.environment = {**os.environ, "RAY_DISABLE_IMPORT_WARNING": "1", "RAY_USAGE_STATS_ENABLED": "0"}
         common = ["--object-store-memory=100000000", "--disable-usage-stats", "--include-dashboard=false"]
         self.head = self.start(["--head", f"--port={self.port}", "--num-cpus=0", f"--temp-dir={self.folder}", *common])
-        time.sleep(8)
-        self.nodes = [self.node(), self.node()]
+        # A client that comes too early doesn't try again.
+        self.wait_for("gcs_server", "raylet")
         import ray
 
         ray.init(address=self.address, log_to_driver=False)
-        while ray.cluster_resources().get("CPU", 0) < 2:
+        self.nodes: list[subprocess.Popen[bytes]] = []
+        # One after the other: two that start at the same moment disturb each other.
+        for count in (1, 2):
+            self.nodes.append(self.node())
+            while ray.cluster_resources().get("CPU", 0) < count:
+                time.sleep(0.5)
+
+    def wait_for(self, *programs: str) -> None:
+        for _ in range(240):
+            head = psutil.Process(self.head.pid).children(recursive=True)
+            running = {program for program in programs for one in head if one.is_running() and program in " ".join(one.cmdline()[:1])}
+            if running == set(programs):
+                time.sleep(3)
+                return
             time.sleep(0.5)
+        raise SystemExit("the head of the Ray cluster does not start")
 
     def start(self, arguments: list[str]) -> subprocess.Popen[bytes]:
         command = [str(VENV / "ray"), "start", "--block", *arguments]
+        if "--head" not in arguments:
+            # As a service manager does: a node that fails to start is started again.
+            command = ["bash", "-c", 'while true; do "$@"; sleep 2; done', "node", *command]
         return subprocess.Popen(command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
     def node(self) -> subprocess.Popen[bytes]:
@@ -162,6 +179,8 @@ class Spark:
     def __init__(self) -> None:
         from pyspark.sql import SparkSession
 
+        # Before the session: the executors' Python is read from here.
+        os.environ["PYSPARK_PYTHON"] = sys.executable
         self.session = (
             SparkSession.builder.master("local-cluster[2,1,768]")
             .appName("locdiff batch")
@@ -169,7 +188,6 @@ class Spark:
             .config("spark.driver.memory", "512m")
             .config("spark.ui.enabled", "false")
             .config("spark.task.maxFailures", "10")
-            .config("spark.pyspark.python", sys.executable)
             .getOrCreate()
         )
         self.session.sparkContext.setLogLevel("OFF")
@@ -337,6 +355,7 @@ def full(store: S3, folder: Path) -> dict[str, object]:
             found = compared(store, engine, rows, engine, run_again(store, engine, **options))
         finally:
             cluster.stop()
+        result |= {f"{engine}_equal": found["equal"], f"{engine}_again": found["again"]}
         equal += int(str(found.pop("equal")))
         again += int(str(found.pop("again")))
         result |= found

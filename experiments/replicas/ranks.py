@@ -45,7 +45,9 @@ class Loss(nn.Module):
 
 
 model = LocDiff.open(folder / "model")
-DistributedDataParallel(Loss(model))(embeddings, latitude, longitude).backward()
+# Kept: without the object nobody averages the gradients.
+parallel = DistributedDataParallel(Loss(model))
+parallel(embeddings, latitude, longitude).backward()
 rows = float((embeddings - case["embeddings"][own]).abs().max())
 differences = {}
 for name, weights in model.denoiser.named_parameters():

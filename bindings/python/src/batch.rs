@@ -57,7 +57,7 @@ impl BatchJob {
         if options.rows_per_unit == 0 {
             return Err(wrong_option("rows_per_unit 0: at least one is needed"));
         }
-        let planned = py.detach(|| plan(input, out, &options)).map_err(failed)?;
+        let planned = py.detach(|| plan(input, out, &options).map_err(failed))?;
         Ok((json(planned.batch.job())?, planned.already))
     }
 
@@ -73,7 +73,7 @@ impl BatchJob {
         expect_threads()?;
         let mut options = threads.map_or_else(RunOptions::default, RunOptions::threads);
         options.device = device;
-        let batch = py.detach(|| Batch::open(job)).map_err(failed)?;
+        let batch = py.detach(|| Batch::open(job).map_err(failed))?;
         Ok(BatchJob { batch, options, runner: OnceLock::new() })
     }
 
@@ -85,7 +85,7 @@ impl BatchJob {
     /// Numbers of units without an output.
     fn open_units(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
         expect_threads()?;
-        py.detach(|| self.batch.open_units()).map_err(failed)
+        py.detach(|| self.batch.open_units().map_err(failed))
     }
 
     /// Does a unit unless it is done; a report as JSON.
@@ -96,24 +96,25 @@ impl BatchJob {
             let runner = match self.runner.get() {
                 Some(runner) => runner,
                 None => {
-                    let runner = Runner::new(self.batch.clone(), self.options.clone())?;
+                    let runner = Runner::new(self.batch.clone(), self.options.clone());
+                    let runner = runner.map_err(failed)?;
                     self.runner.get_or_init(|| runner)
                 }
             };
-            runner.run_unit(unit)
+            runner.run_unit(unit).map_err(failed)
         });
-        json(&report.map_err(failed)?)
+        json(&report?)
     }
 
     /// How far it has come, as JSON.
     fn status(&self, py: Python<'_>) -> PyResult<String> {
         expect_threads()?;
-        json(&py.detach(|| self.batch.status()).map_err(failed)?)
+        json(&py.detach(|| self.batch.status().map_err(failed))?)
     }
 
     /// Checks all outputs; what was checked, as JSON.
     fn finish(&self, py: Python<'_>, repeated_ids: bool) -> PyResult<String> {
         expect_threads()?;
-        json(&py.detach(|| self.batch.finish(repeated_ids)).map_err(failed)?)
+        json(&py.detach(|| self.batch.finish(repeated_ids).map_err(failed))?)
     }
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// let cells: Cells = "h3:7".parse()?;
 /// assert_eq!(cells.to_string(), "h3:7");
-/// assert_eq!(cells.at(LatLon::new(48.8584, 2.2945)?), "871fb4662ffffff");
+/// assert_eq!(cells.at(LatLon::new(48.8584, 2.2945)?), "871fb4674ffffff");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

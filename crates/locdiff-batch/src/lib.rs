@@ -6,8 +6,8 @@
 //! business: a unit that is done is never done again, so that each input row has exactly one output row, whatever an
 //! engine repeats. `docs/batch.md` is the user's view.
 //!
-//! The flow of a unit: [`rows`] lists its images → threads fetch their bytes → a thread pool decodes them and asks the
-//! model ([`work`]) → [`output`] makes a Parquet file of the answers.
+//! The flow of a unit: `rows` lists its images → threads fetch their bytes → a thread pool decodes them and asks the
+//! model (`work`) → `output` makes a Parquet file of the answers.
 
 mod blob;
 mod cells;

@@ -1,5 +1,7 @@
 //! `locdiff batch` as people call it.
 
+#![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
+
 use std::fs;
 use std::path::Path;
 

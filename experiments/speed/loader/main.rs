@@ -113,7 +113,7 @@ fn main() -> Result<()> {
 /// What a step of training takes, as `locdiff train --plan` measures it.
 fn training_rows_per_s(config: &str) -> Result<f64> {
     let config = TrainingConfig::read(Path::new(config))?;
-    Ok(Plan::measure(&config, WIDTH, None, &Device::flex())?.rows_per_s)
+    Ok(Plan::measure(&config, WIDTH, None, &Device::flex(), None)?.rows_per_s)
 }
 
 /// One shard with embeddings of random numbers in [−1, 1), and copies of it: what a file holds

@@ -13,6 +13,7 @@ _Numbers = NDArray[np.float64]
 
 __all__ = [
     "Answer",
+    "BatchJob",
     "Batches",
     "Density",
     "Model",

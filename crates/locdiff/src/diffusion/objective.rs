@@ -124,7 +124,7 @@ enum Drawn {
     /// The objective has no integral.
     None,
     /// Y at random places `[count, d]`, without gradients.
-    Anchors(Tensor<2>),
+    Anchors(Box<Tensor<2>>),
     /// One of the grids, turned eastwards by an angle.
     Grid { choice: usize, angle: f64 },
 }
@@ -183,7 +183,7 @@ impl Loss {
             Quadrature::Anchors(count) => {
                 let anchors = Anchors::uniform(count, rng);
                 let device = self.device.clone().inner();
-                Drawn::Anchors(encodings(&self.basis, anchors.places(), &device))
+                Drawn::Anchors(Box::new(encodings(&self.basis, anchors.places(), &device)))
             }
             Quadrature::Transform(_) => {
                 let choice = rng.random_range(0..RING_CHOICES);

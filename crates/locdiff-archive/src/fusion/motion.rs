@@ -1,0 +1,256 @@
+//! How far apart two pictures of one outing may be, given the time between them.
+//!
+//! Convention: a kernel is a density with respect to the uniform probability measure of the sphere, so a
+//! kernel without information is 1 everywhere. Angles are in radians, times in seconds. Both ends of a link
+//! are cells, not points: the variance of a place within its cell is added to the kernel's.
+
+use std::f64::consts::{FRAC_PI_2, PI, TAU};
+
+use locdiff_sphere::EARTH_RADIUS_KM;
+
+/// How whoever took the pictures moved.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Motion {
+    /// A person on foot, in vehicles and in airplanes.
+    Travel(Travel),
+    /// A spacecraft in a low orbit: a known speed, an unknown direction that persists.
+    Orbit(Orbit),
+}
+
+/// A person: a mixture of ways to travel, so that a flight is improbable but possible.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Travel {
+    /// Shares and speeds (km/h) of the ways to travel. Shares are scaled to sum to one.
+    pub ways: Vec<(f64, f64)>,
+    /// Standard deviation per axis of two places at the same time: pictures show what is in front of the camera.
+    pub slack_km: f64,
+    /// Journeys turn back: after so many hours the distance grows slower than the time.
+    pub straight_hours: f64,
+}
+
+impl Default for Travel {
+    /// On foot, in town, on the road, by air: 3, 25, 90 and 700 km/h.
+    fn default() -> Travel {
+        let ways = vec![(0.5, 3.0), (0.3, 25.0), (0.18, 90.0), (0.02, 700.0)];
+        Travel { ways, slack_km: 0.3, straight_hours: 2.0 }
+    }
+}
+
+/// A spacecraft: the ground track follows a great circle at a known speed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Orbit {
+    /// Speed of the ground track.
+    pub speed_km_s: f64,
+    /// Standard deviation of the distance between two pictures, as a part of it.
+    pub tolerance: f64,
+    /// Standard deviation per axis of a picture's place from the ground track: windows and cameras look sideways.
+    pub slack_km: f64,
+}
+
+impl Default for Orbit {
+    /// The International Space Station: 7.66 km/s.
+    ///
+    /// The tolerance contains the ground's own rotation and the difference between the speed in orbit and
+    /// the speed of the ground track, which is 6 % less.
+    fn default() -> Orbit {
+        Orbit { speed_km_s: 7.66, tolerance: 0.05, slack_km: 25.0 }
+    }
+}
+
+impl Default for Motion {
+    fn default() -> Motion {
+        Motion::Travel(Travel::default())
+    }
+}
+
+/// Directions of an orbit are told apart in so many steps of a full turn.
+pub(super) const HEADINGS: usize = 48;
+
+/// Pictures of one pass whose times mean nothing are about so far from their middle, per axis.
+const AIMLESS_KM: [f64; 3] = [250.0, 700.0, 2000.0];
+
+/// A motion over a given time, ready to weigh many pairs of places.
+pub(super) enum Step {
+    /// Shares with variances in radians².
+    Travel(Vec<(f64, f64)>),
+    Orbit {
+        /// Angle of the ground track between the pictures, 0 to π.
+        angle: f64,
+        /// Whether the shorter way between the places is the way that was flown.
+        ahead: bool,
+        /// Variance of that angle, and of each axis of the places, in radians².
+        along: f64,
+        slack: f64,
+    },
+}
+
+/// What a step says of one pair of places.
+pub(super) struct Weight {
+    pub(super) density: f64,
+    /// Standard deviation of the direction between the places, in radians; infinite if it does not matter.
+    pub(super) blur: f64,
+}
+
+impl Motion {
+    /// Directions that have to be told apart.
+    pub(super) fn headings(&self) -> usize {
+        match self {
+            Motion::Travel(_) => 1,
+            Motion::Orbit(_) => HEADINGS,
+        }
+    }
+
+    /// The same outing if times meant nothing: places near each other, at several scales. A person may do anything, so nothing
+    /// contradicts that.
+    pub(super) fn aimless(&self) -> Vec<Motion> {
+        match self {
+            Motion::Travel(_) => Vec::new(),
+            Motion::Orbit(_) => AIMLESS_KM
+                .map(|slack_km| {
+                    let ways = vec![(1.0, 0.0)];
+                    Motion::Travel(Travel { ways, slack_km, straight_hours: 1.0 })
+                })
+                .into(),
+        }
+    }
+
+    pub(super) fn step(&self, seconds: f64) -> Step {
+        match self {
+            Motion::Travel(travel) => {
+                let hours = seconds.abs() / 3600.0;
+                let straight = travel.straight_hours;
+                let hours =
+                    if hours > straight { straight * (hours / straight).powf(0.6) } else { hours };
+                let total: f64 = travel.ways.iter().map(|(share, _)| share).sum();
+                let way = |(share, speed): &(f64, f64)| {
+                    let km2 = (speed * hours).powi(2) + 2.0 * travel.slack_km.powi(2);
+                    (share / total, km2 / EARTH_RADIUS_KM.powi(2))
+                };
+                Step::Travel(travel.ways.iter().map(way).collect())
+            }
+            Motion::Orbit(orbit) => {
+                let flown = orbit.speed_km_s * seconds.abs() / EARTH_RADIUS_KM;
+                let turned = flown.rem_euclid(TAU);
+                let ahead = turned <= PI;
+                Step::Orbit {
+                    angle: if ahead { turned } else { TAU - turned },
+                    ahead,
+                    along: (orbit.tolerance * flown).powi(2),
+                    slack: 2.0 * (orbit.slack_km / EARTH_RADIUS_KM).powi(2),
+                }
+            }
+        }
+    }
+}
+
+impl Step {
+    /// Whether a step over such a time says next to nothing about the distance.
+    pub(super) fn is_idle(&self) -> bool {
+        match self {
+            Step::Travel(_) => false,
+            Step::Orbit { along, .. } => *along > 1.0,
+        }
+    }
+
+    /// Whether the flight led from the one place to the other by the shorter way.
+    pub(super) fn is_ahead(&self) -> bool {
+        !matches!(self, Step::Orbit { ahead: false, .. })
+    }
+
+    /// The kernel at two places with the cosine of their angle; `spread` is the variance per axis of both
+    /// places within their cells.
+    pub(super) fn weight(&self, cosine: f64, spread: f64) -> Weight {
+        match self {
+            Step::Travel(ways) => {
+                let fallen = (1.0 - cosine).max(0.0);
+                let density = ways.iter().map(|(share, variance)| {
+                    let concentration = 1.0 / (variance + spread);
+                    let peak = 2.0 * concentration / -(-2.0 * concentration).exp_m1();
+                    share * peak * (-concentration * fallen).exp()
+                });
+                Weight { density: density.sum(), blur: f64::INFINITY }
+            }
+            Step::Orbit { angle, along, slack, .. } => {
+                let distance = cosine.clamp(-1.0, 1.0).acos();
+                let variance = along + slack + spread;
+                let off = (distance - angle).powi(2) / variance;
+                if off > 16.0 {
+                    return Weight { density: 0.0, blur: f64::INFINITY };
+                }
+                let density = (-0.5 * off).exp() / ring_measure(*angle, variance.sqrt());
+                let arm = distance.sin().max(1e-9);
+                Weight { density, blur: (slack + spread).sqrt() / arm }
+            }
+        }
+    }
+}
+
+/// The measure of a ring with a normal profile: ∫ exp(−(d − angle)²/2σ²) ½ sin d dd, where the sine is taken as
+/// linear within the ring.
+fn ring_measure(angle: f64, deviation: f64) -> f64 {
+    let near = angle.min(PI - angle);
+    let ratio = near / deviation;
+    let edge = deviation * deviation * (-0.5 * ratio * ratio).exp();
+    let flat = if near < FRAC_PI_2 { near.sin() } else { 1.0 };
+    let sharp = flat * deviation * TAU.sqrt() * normal_below(ratio);
+    // No ring is larger than the sphere.
+    (0.5 * (edge + sharp)).min(1.0)
+}
+
+/// The normal distribution function, to 1e-4: a logistic curve in x + 0.044715 x³.
+fn normal_below(x: f64) -> f64 {
+    let z = 1.595_769 * (x + 0.044_715 * x * x * x);
+    1.0 / (1.0 + (-z).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// ∫ k dμ over the distance, with dμ = ½ sin d dd.
+    fn integral(step: &Step) -> f64 {
+        let count = 200_000;
+        let width = PI / f64::from(count);
+        (0..count)
+            .map(|k| {
+                let d = (f64::from(k) + 0.5) * width;
+                step.weight(d.cos(), 1e-6).density * 0.5 * d.sin() * width
+            })
+            .sum()
+    }
+
+    #[test]
+    fn kernels_are_normalized() {
+        let travel = Motion::default();
+        let orbit = Motion::Orbit(Orbit::default());
+        for seconds in [0.0, 10.0, 300.0, 7200.0, 80_000.0] {
+            let sum = integral(&travel.step(seconds));
+            assert!((sum - 1.0).abs() < 1e-3, "{seconds} s of travel: {sum}");
+        }
+        for seconds in [0.0, 3.0, 10.0, 30.0, 120.0, 600.0, 1300.0, 2000.0] {
+            let sum = integral(&orbit.step(seconds));
+            assert!((sum - 1.0).abs() < 0.1, "{seconds} s of orbit: {sum}");
+        }
+    }
+
+    #[test]
+    fn a_flight_is_improbable_but_possible() {
+        let step = Motion::default().step(3.0 * 3600.0);
+        let at = |km: f64| step.weight((km / EARTH_RADIUS_KM).cos(), 0.0).density;
+        assert!(at(5.0) > 1e3, "{}", at(5.0));
+        assert!(at(1500.0) > 0.05, "{}", at(1500.0));
+        assert!(at(15_000.0) < 1e-6, "{}", at(15_000.0));
+    }
+
+    #[test]
+    fn an_orbit_comes_round() {
+        let orbit = Motion::Orbit(Orbit { tolerance: 0.0, ..Orbit::default() });
+        let round = TAU * EARTH_RADIUS_KM / 7.66;
+        let [short, long] = [600.0, round - 600.0].map(|seconds| orbit.step(seconds));
+        let cosine = (7.66 * 600.0 / EARTH_RADIUS_KM).cos();
+        let ratio = short.weight(cosine, 0.0).density / long.weight(cosine, 0.0).density;
+        assert!((ratio - 1.0).abs() < 1e-6, "{ratio}");
+        assert!(short.is_ahead() && !long.is_ahead());
+    }
+}

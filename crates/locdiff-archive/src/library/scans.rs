@@ -1,0 +1,157 @@
+//! Scanning a folder: which files are new, changed, moved or gone.
+
+use rusqlite::{OptionalExtension, params};
+
+use super::{ContentHash, Library, LibraryError, Scanned};
+
+/// One walk over a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScanId(i64);
+
+/// What the library has of a file, by its path, size and time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Known {
+    /// Nothing: read it.
+    New,
+    /// Another size or time: read it again.
+    Changed,
+    /// The same: nothing to do.
+    Unchanged(ContentHash),
+}
+
+/// What a scan found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ScanSummary {
+    /// Files that are there.
+    pub present: usize,
+    /// Of them, those with new paths whose content was known under a path that is gone.
+    pub moved: usize,
+    /// Of them, the others with new paths.
+    pub added: usize,
+    /// Contents that are nowhere any more.
+    pub missing: usize,
+}
+
+impl Library {
+    /// Begins to walk a folder. Files below it that the scan doesn't meet are missing once it is finished.
+    pub fn begin_scan(&mut self, root: &str) -> Result<ScanId, LibraryError> {
+        self.connection.execute("INSERT INTO scans (root) VALUES (?1)", [root])?;
+        Ok(ScanId(self.connection.last_insert_rowid()))
+    }
+
+    /// What is known of a file. A file that is unchanged counts as met.
+    pub fn known(
+        &mut self,
+        scan: ScanId,
+        path: &str,
+        size: u64,
+        modified_ns: i64,
+    ) -> Result<Known, LibraryError> {
+        let mut known = self.known_all(scan, &[(path, size, modified_ns)])?;
+        Ok(known.pop().unwrap_or(Known::New))
+    }
+
+    /// [`Library::known`] for many files in one transaction: paths, sizes, times.
+    pub fn known_all(
+        &mut self,
+        scan: ScanId,
+        files: &[(&str, u64, i64)],
+    ) -> Result<Vec<Known>, LibraryError> {
+        let transaction = self.connection.transaction()?;
+        let mut known = Vec::with_capacity(files.len());
+        {
+            let mut find = transaction
+                .prepare_cached("SELECT hash, size, modified_ns FROM files WHERE path = ?1")?;
+            let mut meet = transaction
+                .prepare_cached("UPDATE files SET last_scan = ?2, missing = 0 WHERE path = ?1")?;
+            for (path, size, modified_ns) in files {
+                let row = find.query_row([path], |row| {
+                    Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+                });
+                known.push(match row.optional()? {
+                    None => Known::New,
+                    Some((hash, old_size, old_ns))
+                        if old_size == *size as i64 && old_ns == *modified_ns =>
+                    {
+                        meet.execute(params![path, scan.0])?;
+                        Known::Unchanged(hash)
+                    }
+                    Some(_) => Known::Changed,
+                });
+            }
+        }
+        transaction.commit()?;
+        Ok(known)
+    }
+
+    /// Records files that were read, all or none. What is known of a content that was met before stays.
+    pub fn record(&mut self, scan: ScanId, scanned: &[Scanned]) -> Result<(), LibraryError> {
+        let transaction = self.connection.transaction()?;
+        {
+            let mut content = transaction.prepare_cached(
+                "INSERT INTO contents (hash, size, width, height, latitude, longitude, time_s, camera, kind, error)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+                 ON CONFLICT (hash) DO UPDATE SET
+                     width = excluded.width, height = excluded.height, latitude = excluded.latitude,
+                     longitude = excluded.longitude, time_s = excluded.time_s, camera = excluded.camera,
+                     kind = excluded.kind, error = excluded.error",
+            )?;
+            let mut file = transaction.prepare_cached(
+                "INSERT INTO files (path, hash, size, modified_ns, first_scan, last_scan)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?5)
+                 ON CONFLICT (path) DO UPDATE SET
+                     hash = excluded.hash, size = excluded.size, modified_ns = excluded.modified_ns,
+                     last_scan = excluded.last_scan, missing = 0",
+            )?;
+            for Scanned { facts, error } in scanned {
+                content.execute(params![
+                    facts.hash,
+                    facts.size as i64,
+                    facts.pixels.map(|(width, _)| width),
+                    facts.pixels.map(|(_, height)| height),
+                    facts.gps.map(|place| place.latitude()),
+                    facts.gps.map(|place| place.longitude()),
+                    facts.time.map(|time| time.unix_s()),
+                    facts.camera,
+                    facts.kind.name(),
+                    error,
+                ])?;
+                let (size, modified_ns) = (facts.size as i64, facts.modified_ns);
+                file.execute(params![facts.path, facts.hash, size, modified_ns, scan.0])?;
+            }
+        }
+        Ok(transaction.commit()?)
+    }
+
+    /// Ends a scan that walked the whole folder.
+    pub fn finish_scan(&mut self, scan: ScanId) -> Result<ScanSummary, LibraryError> {
+        let transaction = self.connection.transaction()?;
+        let root: String =
+            transaction
+                .query_row("SELECT root FROM scans WHERE id = ?1", [scan.0], |r| r.get(0))?;
+        // Paths are compared as bytes: `photos` contains `photos/a.jpg`, not `photos2/a.jpg`.
+        let trimmed = root.trim_end_matches(['/', '\\']);
+        transaction.execute(
+            "UPDATE files SET missing = 1 WHERE last_scan < ?1
+             AND (path = ?2 OR substr(path, 1, length(?2) + 1) IN (?2 || '/', ?2 || '\\') OR ?2 IN ('', '.'))",
+            params![scan.0, trimmed],
+        )?;
+        transaction.execute("UPDATE scans SET finished = 1 WHERE id = ?1", [scan.0])?;
+        let count = |sql: &str| -> rusqlite::Result<usize> {
+            transaction.query_row(sql, [scan.0], |row| row.get::<_, i64>(0)).map(|n| n as usize)
+        };
+        let present = count("SELECT count(*) FROM files WHERE last_scan = ?1 AND missing = 0")?;
+        let moved = count(
+            "SELECT count(*) FROM files new WHERE first_scan = ?1 AND EXISTS
+             (SELECT 1 FROM files old WHERE old.hash = new.hash AND old.missing = 1)",
+        )?;
+        let new = count("SELECT count(*) FROM files WHERE first_scan = ?1")?;
+        let missing = count(
+            "SELECT count(DISTINCT hash) FROM files gone WHERE missing = 1 AND ?1 = ?1 AND NOT EXISTS
+             (SELECT 1 FROM files other WHERE other.hash = gone.hash AND other.missing = 0)",
+        )?;
+        transaction.commit()?;
+        Ok(ScanSummary { present, moved, added: new - moved, missing })
+    }
+}
