@@ -4,7 +4,9 @@ The folder gets `config.json` and `model.safetensors` as they are published, and
 without guidance, the noise levels, and likelihoods by the package's own formula in space, with fixed steps instead of its adaptive solver (which
 adapts to the whole batch). All weights are drawn: the package starts with `mlp.3` at zero, which would leave the blocks without effect.
 
-Usage: generate.py [--shape small|yfcc|inaturalist] [--out FOLDER], in an environment with requirements.txt and diff-plonk.
+`--pictures` writes `pictures.json` instead: some of the numbers that the package makes of pictures before it encodes them with DINOv2.
+
+Usage: generate.py [--shape small|yfcc|inaturalist] [--out FOLDER] | --pictures, in an environment with requirements.txt and diff-plonk.
 """
 
 import argparse
@@ -15,8 +17,11 @@ import pathlib
 import warnings
 
 warnings.filterwarnings("ignore")
+import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import torchdiffeq  # noqa: E402
+
+from PIL import Image  # noqa: E402
 
 import plonk.pipe  # noqa: E402
 from plonk.models.pretrained_models import Plonk  # noqa: E402
@@ -31,6 +36,8 @@ SHAPES = {
     "inaturalist": dict(input_dim=3, dim=256, depth=12, expansion=4, cond_dim=1024),
 }
 STEPS, LIKELIHOOD_STEPS = 16, 64
+# Of the numbers of a picture, one of so many is stored.
+STRIDE = 997
 
 
 def randomised(shape, seed):
@@ -67,11 +74,35 @@ def fixed_steps(function, state, t, **_options):
     return torchdiffeq.odeint(function, state, torch.linspace(0, 1, LIKELIHOOD_STEPS + 1), method="rk4")
 
 
+def pattern(width, height):
+    """The same picture as `pattern` in parity_tests.rs."""
+    y, x = np.mgrid[0:height, 0:width].astype(np.int64)
+    planes = [(x * (3 + c) + y * (5 - c) + ((x * y) >> 4) + 40 * (((x >> 4) ^ (y >> 4)) & 1)) & 255 for c in range(3)]
+    return Image.fromarray(np.stack(planes, -1).astype(np.uint8))
+
+
+def pictures():
+    """Pictures as the package prepares them; its encoder is not loaded."""
+    torch.hub.load = lambda *_arguments: torch.nn.Identity()
+    prepare = plonk.pipe.DinoV2FeatureExtractor(torch.device("cpu")).augmentation
+    # Smaller and larger than 336, wide and high, with halves of pixels at the border.
+    sizes = [(300, 200), (201, 334), (641, 480), (480, 645), (336, 336), (1000, 337)]
+    return [
+        {"width": width, "height": height, "stride": STRIDE, "numbers": prepare(pattern(width, height)).flatten()[::STRIDE].tolist()}
+        for width, height in sizes
+    ]
+
+
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--pictures", action="store_true")
     parser.add_argument("--shape", choices=SHAPES, default="small")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).parent / "small")
     options = parser.parse_args()
+    if options.pictures:
+        lines = ",\n".join(json.dumps(picture) for picture in pictures())
+        (pathlib.Path(__file__).parent / "pictures.json").write_text(f"[\n{lines}\n]\n")
+        return
     torch.manual_seed(0)
     torch.set_num_threads(1)
     shape = SHAPES[options.shape]

@@ -182,10 +182,24 @@ fn a_flow_is_fetched_interrupted_resumed_and_asked() {
     assert!(exact["warnings"][0].as_str().unwrap().contains("its error is about"));
     let guided = machine.offline(&[&predict[..], &["--samples", "8", "--guidance", "2"]].concat());
     assert!(guided["warnings"][0].as_str().unwrap().contains("guidance 2"));
-    // It shares its encoder with the other.
+    // Without a name it is the one for the ground.
+    let ground = repository("parity/photo/files/rgb.jpg");
+    let ground = ["predict", ground.to_str().unwrap(), "--json"];
+    let answer = machine.offline(&ground);
+    assert_eq!(answer["model"]["name"], "plonk-yfcc");
+    let because = answer["model"]["chosen_because"].as_str().unwrap();
+    assert!(because.contains("best installed model for photographs from the ground"), "{because}");
+    // It shares its encoder with the other, which is for animals and plants only.
     machine.server.forget_requests();
     machine.success(&["model", "fetch", "plonk-inaturalist"]);
     assert!(machine.server.requests().iter().all(|r| !r.path.contains("facebook")));
+    assert_eq!(machine.offline(&ground), answer);
+    let names = ["-m", "plonk-inaturalist", "-m", "plonk-yfcc"];
+    let both = machine.success(&[&ground[..], &names].concat());
+    let both: Vec<Value> = both.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(both.len(), 2);
+    assert_eq!(both[0]["candidates"], both[1]["candidates"], "the same weights and embeddings");
+    assert_eq!(both[1]["candidates"], answer["candidates"]);
 }
 
 #[test]

@@ -72,7 +72,8 @@ pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<()> {
             Ok(directory) => {
                 let megabytes = directory.size_bytes() as f64 / 1e6;
                 let mut note = format!("{megabytes:.1} MB in {}", directory.path().display());
-                if directory.kind() == ModelKind::Geoclip && !complete.contains(&name) {
+                let published = [ModelKind::Geoclip, ModelKind::Flow].contains(&directory.kind());
+                if published && !complete.contains(&name) {
                     note.push_str("; not complete: `locdiff doctor` says what is missing");
                 }
                 (directory.kind().name().to_owned(), note)

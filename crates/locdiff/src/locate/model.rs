@@ -41,14 +41,14 @@ pub trait LocationModel: Send + Sync {
     /// What the model's encoder makes of each photograph: the numbers that its answer is made of.
     fn embed(&self, photos: &[Photo]) -> Vec<Vec<f32>>;
 
-    /// A density for each row of embeddings that were made beforehand, each of so many views: `[rows, views,
-    /// width]`. `None` if the model takes photographs only.
+    /// The same for each row of embeddings that were made beforehand, each of so many views: `[rows, views, width]`. `None`
+    /// if the model takes photographs only.
     fn locate_embeddings(
         &self,
         _embeddings: &[f32],
         _views: usize,
         _inference: &Inference,
-    ) -> Option<Vec<Density>> {
+    ) -> Option<Vec<Located>> {
         None
     }
 

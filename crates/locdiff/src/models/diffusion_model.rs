@@ -333,8 +333,9 @@ impl LocationModel for DiffusionModel {
         embeddings: &[f32],
         views: usize,
         inference: &Inference,
-    ) -> Option<Vec<Density>> {
-        Some(self.densities(embeddings, views, inference))
+    ) -> Option<Vec<Located>> {
+        let densities = self.densities(embeddings, views, inference);
+        Some(densities.into_iter().map(Located::from).collect())
     }
 
     fn takes_embeddings_of(&self) -> Option<(&EncoderRecord, usize)> {

@@ -80,10 +80,9 @@ pub(super) fn find_encoder(
         return Err(missing("Give the encoder's directory with --encoder PATH".to_owned()));
     };
     let revision = record.revision.as_ref().map_or(String::new(), |commit| format!("@{commit}"));
-    let (home, device) = (options.home()?, options.device()?);
-    let found = match open_encoder(&format!("{name}{revision}"), &home, &device)? {
+    let found = match options.installed_encoder(&format!("{name}{revision}"))? {
         // Another commit may have the same weights.
-        None => open_encoder(name, &home, &device)?,
+        None => options.installed_encoder(name)?,
         found => found,
     };
     match found {
@@ -113,8 +112,7 @@ fn open_given(
     if path.exists() {
         return Ok(open_path(path, reading, &options.device()?)?);
     }
-    let found = open_encoder(&name, &options.home()?, &options.device()?)?;
-    found.ok_or_else(missing)
+    options.installed_encoder(&name)?.ok_or_else(missing)
 }
 
 /// The encoder of a gallery, checked to be the one that made its embeddings; `None` if it isn't needed.
@@ -141,8 +139,7 @@ pub(super) fn find_gallery_encoder(
                     command.unwrap_or_else(|| "Give".to_owned())
                 ),
             };
-            let found = open_encoder(&wanted.name, &options.home()?, &options.device()?)?;
-            found.ok_or_else(missing)?
+            options.installed_encoder(&wanted.name)?.ok_or_else(missing)?
         }
     };
     gallery.check_encoder(&encoder.record().for_gallery(encoder.width()))?;

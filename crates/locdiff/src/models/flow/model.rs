@@ -224,9 +224,8 @@ impl LocationModel for FlowModel {
         embeddings: &[f32],
         views: usize,
         inference: &Inference,
-    ) -> Option<Vec<Density>> {
-        let located = self.located(embeddings, views, inference);
-        Some(located.into_iter().map(|located| located.density).collect())
+    ) -> Option<Vec<Located>> {
+        Some(self.located(embeddings, views, inference))
     }
 
     fn takes_embeddings_of(&self) -> Option<(&EncoderRecord, usize)> {
