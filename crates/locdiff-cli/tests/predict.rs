@@ -146,7 +146,7 @@ fn the_place_that_the_camera_recorded_stands_beside_the_estimate() {
 #[test]
 fn the_place_that_the_camera_recorded_needs_no_model() {
     let home = Home::empty();
-    for scene in [&[][..], &["--scene", "ground"]] {
+    for scene in [&[] as &[&str], &["--scene", "ground"]] {
         let run = |format: &[&str]| {
             let output = home.run(&[&["predict", "gps-paris.jpg"][..], scene, format].concat());
             assert_eq!(output.status.code(), Some(3));

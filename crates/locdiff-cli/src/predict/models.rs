@@ -119,7 +119,8 @@ impl<'a> Models<'a> {
             Models::Automatic { built_in, ground } => {
                 let because = ChosenBecause::ForTheGround;
                 let ground = ground.as_ref();
-                let ground = ground.map(|model| |photos: &[Photo]| model.locate(because, photos));
+                let ground =
+                    ground.map(|model| move |photos: &[Photo]| model.locate(because, photos));
                 locate_in_turn(built_in, photos, ground)
             }
             Models::Orbit(built_in) => locate_because(built_in, ChosenBecause::StatedScene, photos),
