@@ -128,7 +128,7 @@ impl CubeCell {
     pub(crate) fn corners(self) -> [[i32; 3]; 4] {
         let axis = usize::from(self.face % 3);
         let forwards = self.face < 3;
-        let step = 2 * CORNER_STEPS >> self.level;
+        let step = (2 * CORNER_STEPS) >> self.level;
         let corner = |[i, j]: [u32; 2]| {
             let mut corner = [0; 3];
             corner[axis] = if forwards { CORNER_STEPS } else { -CORNER_STEPS };

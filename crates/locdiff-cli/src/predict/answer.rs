@@ -41,7 +41,7 @@ pub(super) struct Failure {
     /// As far as it could be read.
     pub(super) facts: Box<ImageFacts>,
     /// Where the camera says it was.
-    pub(super) exif: Option<ExifPlace>,
+    pub(super) exif: Option<Box<ExifPlace>>,
     pub(super) reason: String,
     /// For want of a model.
     pub(super) no_model: bool,

@@ -202,7 +202,7 @@ fn locate(
         let failed = |NoAnswer { reason, no_model }: NoAnswer| Failure {
             name: name.to_owned(),
             facts: Box::new(facts.clone()),
-            exif: gps.map(|gps| ExifPlace::new(gps, None)),
+            exif: gps.map(|gps| Box::new(ExifPlace::new(gps, None))),
             reason,
             no_model,
         };

@@ -12,7 +12,9 @@ const PICTURES_KEPT: usize = 8;
 
 /// The encoders that models have open. Copies share them.
 #[derive(Debug, Clone, Default)]
-pub struct SharedEncoders(Arc<Mutex<Vec<(Key, Weak<SharedEncoder>)>>>);
+pub struct SharedEncoders(Arc<Mutex<Opened>>);
+
+type Opened = Vec<(Key, Weak<SharedEncoder>)>;
 
 /// Home, name and device.
 type Key = (PathBuf, String, String);
