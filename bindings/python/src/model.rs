@@ -63,6 +63,7 @@ impl Model {
             device,
             encoder: encoder.map_or(EncoderSource::Installed, EncoderSource::Path),
             home: home.map(ModelHome::at),
+            ..OpenOptions::default()
         };
         let mut failed = None;
         let opened = py.detach(|| {

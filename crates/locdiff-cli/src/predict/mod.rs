@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use locdiff::Constraint;
 use locdiff::geography::{InvalidConstraint, place_name};
-use locdiff::locate::{AnswerOptions, Answered, ImageFacts, NoAnswer};
+use locdiff::locate::{AnswerOptions, Answered, ExifPlace, ImageFacts, NoAnswer};
 use locdiff_sphere::LatLon;
 use rayon::prelude::*;
 
@@ -35,10 +35,14 @@ pub(crate) struct Arguments {
     /// Pictures, folders of pictures, patterns such as 'trip/*.jpg', or `-` for stdin
     #[arg(required = true, value_name = "PICTURE")]
     pictures: Vec<String>,
-    /// Which model answers: earth-view, geoclip, geoclip-even, or the directory of a model such as runs/first/model. Several
-    /// may be named. Without it, earth-view if it accepts the picture as a view of the Earth from above, else geoclip if it is installed
+    /// Which model answers: earth-view, geoclip, geoclip-even, plonk-yfcc, plonk-inaturalist, plonk-osv5m, or the directory of a
+    /// model such as runs/first/model. Several may be named. Without it, earth-view if it accepts the picture as a view of the
+    /// Earth from above, else the best installed model for photographs from the ground
     #[arg(short, long, value_name = "NAME")]
     model: Vec<String>,
+    /// What kind of picture it is, if you know: only models for such pictures are asked
+    #[arg(long, value_enum, conflicts_with = "model")]
+    scene: Option<Scene>,
     /// Where it can only have been: a country, `land`, SOUTH,WEST,NORTH,EAST, LAT,LON,RADIUSkm, or a GeoJSON file
     /// of polygons. Given twice, both must hold. What is left is scaled to 100 %
     #[arg(short, long, value_name = "AREA", value_parser = parse_constraint, allow_hyphen_values = true)]
@@ -78,6 +82,14 @@ pub(crate) struct Arguments {
     opening: OpeningArguments,
     #[command(flatten)]
     inference: InferenceArguments,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Scene {
+    /// A photograph from the ground.
+    Ground,
+    /// A view of the Earth from above.
+    Orbit,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -138,7 +150,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
     records.finish()?;
     if without_model > 0 {
-        let _ = writeln!(stderr(), "\n{}", models::GET_GEOCLIP);
+        let _ = writeln!(stderr(), "\n{}", models::GET_A_MODEL);
     }
     Ok(match failures {
         0 => ExitCode::SUCCESS,
@@ -168,13 +180,13 @@ fn locate(
             Err(error) => {
                 let facts = ImageFacts::named(picture.name());
                 let none = NoAnswer { reason: error.reason(), no_model: false };
-                jobs.push((picture, facts, Err(none)));
+                jobs.push((picture, facts, None, Err(none)));
             }
             Ok(read) => {
                 let photo = photos.next().expect("a photograph for each picture that was read");
                 for (located, model) in located.next().expect("answers for each photograph") {
-                    let job = located.map(|(estimate, why)| (estimate, why, read, photo, model));
-                    jobs.push((picture, read.facts.clone(), job));
+                    let job = located.map(|(estimate, why)| (estimate, why, photo, model));
+                    jobs.push((picture, read.facts.clone(), read.gps, job));
                 }
             }
         }
@@ -185,16 +197,17 @@ fn locate(
         draws: arguments.draws,
     };
     // Surveys are work for one thread each.
-    let answers = jobs.into_par_iter().map(|(picture, facts, job)| {
+    let answers = jobs.into_par_iter().map(|(picture, facts, gps, job)| {
         let name = picture.name();
         let failed = |NoAnswer { reason, no_model }: NoAnswer| Failure {
             name: name.to_owned(),
             facts: Box::new(facts.clone()),
+            exif: gps.map(|gps| Box::new(ExifPlace::new(gps, None))),
             reason,
             no_model,
         };
-        let (estimate, because, read, photo, model) = job.map_err(failed)?;
-        let mut answered = Answered::new(estimate, because, facts.clone(), read.gps, &options);
+        let (estimate, because, photo, model) = job.map_err(failed)?;
+        let mut answered = Answered::new(estimate, because, facts.clone(), gps, &options);
         if let (Some(model), Some(frames)) = (model, arguments.frames)
             && model.can_denoise()
         {

@@ -1,14 +1,17 @@
 //! How a model is opened, and why it may fail.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use burn::tensor::Device;
 use locdiff_gallery::GalleryError;
 
 use super::directory::InvalidModel;
+use super::encoder_search::open_encoder;
 use super::geoclip::GeoClipError;
 use super::home::{ModelHome, NoHome};
-use crate::encoders::{DifferentEncoder, InvalidEncoder};
+use super::shared_encoders::SharedEncoders;
+use crate::encoders::{DifferentEncoder, Embedder, InvalidEncoder};
 use crate::locate::InvalidInference;
 use crate::tensors::{UnknownDevice, device_by_name};
 
@@ -21,6 +24,8 @@ pub struct OpenOptions {
     pub home: Option<ModelHome>,
     /// Where the model's image encoder comes from.
     pub encoder: EncoderSource,
+    /// Models that are opened with the same options, or with a copy of them, share their encoders.
+    pub shared: SharedEncoders,
 }
 
 /// Where a model's image encoder comes from.
@@ -38,7 +43,12 @@ pub enum EncoderSource {
 
 impl Default for OpenOptions {
     fn default() -> OpenOptions {
-        OpenOptions { device: "cpu".to_owned(), home: None, encoder: EncoderSource::Installed }
+        OpenOptions {
+            device: "cpu".to_owned(),
+            home: None,
+            encoder: EncoderSource::Installed,
+            shared: SharedEncoders::default(),
+        }
     }
 }
 
@@ -53,6 +63,16 @@ impl OpenOptions {
             EncoderSource::Path(_) => Err(CannotOpen::OwnEncoder(model.to_owned())),
             _ => Ok(()),
         }
+    }
+
+    /// An installed encoder by name; `None` if it is not on this machine.
+    pub(super) fn installed_encoder(
+        &self,
+        name: &str,
+    ) -> Result<Option<Arc<dyn Embedder>>, CannotOpen> {
+        let (home, device) = (self.home()?, self.device()?);
+        let key = (home.directory().to_owned(), name.to_owned(), self.device.clone());
+        Ok(self.shared.get_or_open(key, || open_encoder(name, &home, &device))?)
     }
 
     pub(super) fn device(&self) -> Result<Device, UnknownDevice> {
@@ -157,7 +177,8 @@ pub enum CannotOpen {
     Encoder(#[from] InvalidEncoder),
 }
 
-const KNOWN_MODELS: &str = "earth-view, geoclip, geoclip-even";
+const KNOWN_MODELS: &str =
+    "earth-view, geoclip, geoclip-even, plonk-yfcc, plonk-inaturalist, plonk-osv5m";
 
 /// A part of a model that isn't on this machine, and how to get it.
 #[derive(Debug, Clone, PartialEq, Eq)]
