@@ -37,6 +37,11 @@ pub fn is_cpu(device: &Device) -> bool {
     device.clone().inner() == Device::flex()
 }
 
+/// The same without gradients, which the operations of [`FrozenOperations`] don't have. Burn's devices are equal with and without.
+fn is_frozen_cpu(device: &Device) -> bool {
+    is_cpu(device) && !device.is_autodiff()
+}
+
 fn activate(x: Tensor<2>, bias: Tensor<1>, activation: Activation) -> Tensor<2> {
     let (x, bias) = (x.into_dispatch(), bias.into_dispatch());
     Tensor::from_dispatch(Dispatch::activate(x, bias, activation))
@@ -166,7 +171,7 @@ fn plain_normalise(x: Tensor<2>) -> Tensor<2> {
 /// residual + x + bias of residual and x `[rows, width]` and a bias `[width]`; for networks
 /// that are not trained.
 pub(crate) fn add_with_bias(residual: Tensor<2>, x: Tensor<2>, bias: Tensor<1>) -> Tensor<2> {
-    if x.device() == Device::flex() {
+    if is_frozen_cpu(&x.device()) {
         let (residual, x) = (residual.into_dispatch(), x.into_dispatch());
         Tensor::from_dispatch(Dispatch::add_with_bias(residual, x, bias.into_dispatch()))
     } else {
@@ -177,7 +182,7 @@ pub(crate) fn add_with_bias(residual: Tensor<2>, x: Tensor<2>, bias: Tensor<1>) 
 /// scale ⊙ x + shift of x `[rows, width]`, the same scale and shift `[width]` for all rows; for networks that are not
 /// trained.
 pub(crate) fn scale_and_shift(x: Tensor<2>, scale: Tensor<1>, shift: Tensor<1>) -> Tensor<2> {
-    if x.device() == Device::flex() {
+    if is_frozen_cpu(&x.device()) {
         let (x, scale) = (x.into_dispatch(), scale.into_dispatch());
         Tensor::from_dispatch(Dispatch::scale_and_shift(x, scale, shift.into_dispatch()))
     } else {
@@ -193,7 +198,7 @@ pub(crate) fn add_scaled(
     bias: Tensor<1>,
     scale: Tensor<1>,
 ) -> Tensor<2> {
-    if x.device() == Device::flex() {
+    if is_frozen_cpu(&x.device()) {
         let (residual, x) = (residual.into_dispatch(), x.into_dispatch());
         let (bias, scale) = (bias.into_dispatch(), scale.into_dispatch());
         Tensor::from_dispatch(Dispatch::add_scaled(residual, x, bias, scale))
@@ -204,7 +209,7 @@ pub(crate) fn add_scaled(
 
 /// Each row (the last axis) as shares of e^x; for networks that are not trained.
 pub(crate) fn softmax_of_rows(x: Tensor<4>) -> Tensor<4> {
-    if x.device() == Device::flex() {
+    if is_frozen_cpu(&x.device()) {
         Tensor::from_dispatch(Dispatch::softmax_of_rows(x.into_dispatch()))
     } else {
         softmax(x, 3)
