@@ -35,6 +35,18 @@ pub fn open_encoder(
     Ok(Some(Arc::new(encoder.named(bare, revision))))
 }
 
+impl OpenOptions {
+    /// An installed encoder by name; `None` if it is not on this machine.
+    pub(super) fn installed_encoder(
+        &self,
+        name: &str,
+    ) -> Result<Option<Arc<dyn Embedder>>, CannotOpen> {
+        let (home, device) = (self.home()?, self.device()?);
+        let key = (home.directory().to_owned(), name.to_owned(), self.device.clone());
+        Ok(self.shared.get_or_open(key, || open_encoder(name, &home, &device))?)
+    }
+}
+
 fn open_path(
     path: &Path,
     reading: &Reading,

@@ -1,17 +1,15 @@
 //! How a model is opened, and why it may fail.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use burn::tensor::Device;
 use locdiff_gallery::GalleryError;
 
 use super::directory::InvalidModel;
-use super::encoder_search::open_encoder;
 use super::geoclip::GeoClipError;
 use super::home::{ModelHome, NoHome};
 use super::shared_encoders::SharedEncoders;
-use crate::encoders::{DifferentEncoder, Embedder, InvalidEncoder};
+use crate::encoders::{DifferentEncoder, InvalidEncoder};
 use crate::locate::InvalidInference;
 use crate::tensors::{UnknownDevice, device_by_name};
 
@@ -63,16 +61,6 @@ impl OpenOptions {
             EncoderSource::Path(_) => Err(CannotOpen::OwnEncoder(model.to_owned())),
             _ => Ok(()),
         }
-    }
-
-    /// An installed encoder by name; `None` if it is not on this machine.
-    pub(super) fn installed_encoder(
-        &self,
-        name: &str,
-    ) -> Result<Option<Arc<dyn Embedder>>, CannotOpen> {
-        let (home, device) = (self.home()?, self.device()?);
-        let key = (home.directory().to_owned(), name.to_owned(), self.device.clone());
-        Ok(self.shared.get_or_open(key, || open_encoder(name, &home, &device))?)
     }
 
     pub(super) fn device(&self) -> Result<Device, UnknownDevice> {
