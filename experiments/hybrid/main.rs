@@ -226,7 +226,9 @@ impl<'a> Methods<'a> {
         };
         match removed {
             Some(area) => model.locate_without(embedding, &self.inference, &area).unwrap().density,
-            None => model.locate_embeddings(embedding, 1, &self.inference).unwrap().remove(0),
+            None => {
+                model.locate_embeddings(embedding, 1, &self.inference).unwrap().remove(0).density
+            }
         }
     }
 

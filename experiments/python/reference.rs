@@ -227,19 +227,19 @@ fn density(model: &Path, questions: &Path, answers: &Path) -> Result<()> {
         .iter()
         .map(|[latitude, longitude]| LatLon::new(*latitude, *longitude))
         .collect::<Result<_, _>>()?;
-    let densities = model
+    let located = model
         .locate_embeddings(&embeddings, 1, &model.inference())
         .context("the model takes embeddings")?;
-    let logs: Vec<u8> = densities
+    let logs: Vec<u8> = located
         .par_iter()
-        .flat_map_iter(|density| places.iter().map(|place| density.log_density(*place)))
+        .flat_map_iter(|located| places.iter().map(|place| located.density.log_density(*place)))
         .flat_map_iter(f64::to_le_bytes)
         .collect();
-    let shape = vec![densities.len(), places.len()];
+    let shape = vec![located.len(), places.len()];
     let options = SampleOptions { noise_repeats_after: 1, ..SampleOptions::default() };
     let diffusion = model.diffusion();
     let condition = diffusion.condition(embeddings);
-    let output = diffusion.sample(Some(condition), densities.len(), options, |_| ());
+    let output = diffusion.sample(Some(condition), located.len(), options, |_| ());
     let size = output.dims();
     let output: Vec<u8> = numbers(output).into_iter().flat_map(f32::to_le_bytes).collect();
     let views = [

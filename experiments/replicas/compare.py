@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -31,25 +32,27 @@ if not python.exists():
     print("PyTorch is not installed: run experiments/run replicas once without --quick", file=sys.stderr)
     figures |= dict.fromkeys(("ratio_d576_t2", "ratio_d2304_t2", "torchrun_gradient_difference"))
 else:
-    print(f"A step on two threads, batch 512, medians of {rounds} rounds in turn:\n")
-    print("| d | two replicas of one thread, ms | no replicas, two threads, ms | PyTorch, two threads, ms | replicas / PyTorch | no replicas / PyTorch |")
+    print(f"A step on two threads (a replica has one), batch 512, medians of {rounds} rounds in turn. Runs that don't set `run.slices` have 4:\n")
+    print("| d | two replicas, 2 slices, ms | two replicas, 4 slices, ms | no replicas, ms | PyTorch, ms | the first three over PyTorch |")
     print("|---|---|---|---|---|---|")
     speed, step = programs / "train-speed", here.parent / "speed/train-speed/torch_step.py"
     for max_degree in (23, 47):
-        columns = {"replicas": [], "whole": [], "torch": []}
+        columns = {"2 slices": [], "4 slices": [], "whole": [], "torch": []}
         for _ in range(rounds):
             two = {"RAYON_NUM_THREADS": 2, "OMP_NUM_THREADS": 2}
-            columns["replicas"].append(run(speed, max_degree, seconds, 2, **two)["ms"])
+            for slices in (2, 4):
+                columns[f"{slices} slices"].append(run(speed, max_degree, seconds, 2, slices, **two)["ms"])
             columns["torch"].append(run(python, step, max_degree, 2, seconds, **two)["ms"])
             columns["whole"].append(run(speed, max_degree, seconds, **two)["ms"])
         # Each round's programs ran one after the other: their ratio suffers least from the neighbours.
-        ratio = {
-            name: statistics.median(a / b for a, b in zip(columns[name], columns["torch"])) for name in ("replicas", "whole")
-        }
+        ratio = {name: statistics.median(a / b for a, b in zip(columns[name], columns["torch"])) for name in columns}
         d = (max_degree + 1) ** 2
-        figures[f"ratio_d{d}_t2"] = round(ratio["replicas"], 3)
-        times = " | ".join(f"{statistics.median(columns[name]):.0f}" for name in ("replicas", "whole", "torch"))
-        print(f"| {d} | {times} | {ratio['replicas']:.2f} | {ratio['whole']:.2f} |", flush=True)
+        figures[f"ratio_d{d}_t2"] = round(ratio["2 slices"], 3)
+        figures[f"ratio_d{d}_t2_4_slices"] = round(ratio["4 slices"], 3)
+        times = " | ".join(f"{statistics.median(values):.0f}" for values in columns.values())
+        ratios = ", ".join(f"{ratio[name]:.2f}" for name in ("2 slices", "4 slices", "whole"))
+        print(f"| {d} | {times} | {ratios} |", flush=True)
+    shutil.rmtree(folder / "ranks", ignore_errors=True)
     subprocess.run([programs / "python-reference", "ranks", folder / "ranks"], check=True)
     torchrun = (python, "-m", "torch.distributed.run", "--nproc-per-node", 2, "--standalone")
     path = {"PYTHONPATH": folder / "python"}

@@ -30,11 +30,22 @@ export interface Reference {
   distance_km: number;
 }
 
-export interface NamedCandidate extends Candidate {
+export interface PlaceName {
   town: string | null;
   district: string | null;
   country: string | null;
   country_code: string | null;
+}
+
+/** Where the camera says it was: recorded with the picture, not predicted. */
+export interface RecordedPlace extends PlaceName {
+  latitude: number;
+  longitude: number;
+  recorded_by: "camera";
+  distance_km: number;
+}
+
+export interface NamedCandidate extends Candidate, PlaceName {
   /** The most similar ones near this place; missing without a gallery. */
   references?: Reference[];
 }
@@ -71,7 +82,7 @@ export interface DenoisingFrame {
 
 /** How an answer was computed; the names are those of the options. */
 export interface Inference {
-  sampler: "one-pass" | "ddim" | "ddpm";
+  sampler: "one-pass" | "ddim" | "ddpm" | "flow" | "exact";
   steps: number | null;
   samples: number;
   guidance: number;
@@ -113,7 +124,7 @@ export interface Answer {
   kernel_km: number | null;
   /** Missing if the model did not register the picture against a map. */
   footprint?: Footprint;
-  exif: { latitude: number; longitude: number; distance_km: number } | null;
+  exif: RecordedPlace | null;
   density?: DensityRecord;
   frames?: DenoisingFrame[];
 }

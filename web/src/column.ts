@@ -4,7 +4,7 @@ import type { Reference } from "./api";
 import { densityColour, ticks, type Theme } from "./colours";
 import { asked, bytes, coordinates, heading, km, km2, measuredKm, percent } from "./format";
 import { h } from "./html";
-import type { Place } from "./names";
+import { nameParts, type Place } from "./names";
 import { groundOf, nounOf, type Visit } from "./visit";
 
 export interface Actions {
@@ -110,7 +110,8 @@ export function answerColumn(visit: Visit, { theme, countries, opacity }: Settin
 function gpsNote(visit: Visit): HTMLElement | null {
   const exif = visit.answer!.exif;
   if (exif === null) return null;
-  return h("p", { class: "note" }, `The file's GPS data says ${coordinates(exif.latitude, exif.longitude, 3)} (×), ${km(exif.distance_km)} from the first candidate. The prediction did not use it.`);
+  const where = [...nameParts(exif), coordinates(exif.latitude, exif.longitude, 3)].join(", ");
+  return h("p", { class: "note" }, `Recorded by the camera (×): ${where}. That is ${km(exif.distance_km)} from the first candidate; the prediction did not use it.`);
 }
 
 /** The picture where it was taken, and a slider for how much of it is seen. */

@@ -1,6 +1,6 @@
 // Names for candidates. The server names those of its answer; restricted ones are matched with them.
 
-import type { Candidate, NamedCandidate, Reference } from "./api";
+import type { Candidate, NamedCandidate, PlaceName, Reference } from "./api";
 import { coordinates } from "./format";
 
 export interface Place extends Candidate {
@@ -41,7 +41,7 @@ export function named(
   const country = countryAt(candidate.latitude, candidate.longitude);
   // A peak that a border cut off may lie on the other side of it than the named one.
   if (nearest !== null && (least <= SAME_KM || country === null || similar(nearest.country, country))) {
-    const parts = [nearest.town, nearest.district, nearest.country].filter((part): part is string => part !== null);
+    const parts = nameParts(nearest);
     const [name, ...around] = parts.length > 0 ? parts : ["At sea"];
     const { references } = nearest;
     return { ...candidate, name: name!, around: around.join(", "), country: nearest.country, ...(references && { references }) };
@@ -49,6 +49,11 @@ export function named(
   const where = coordinates(candidate.latitude, candidate.longitude);
   if (country !== null) return { ...candidate, name: country, around: where, country };
   return { ...candidate, name: where, around: "", country: null };
+}
+
+/** From the town to the country, as far as they are known. */
+export function nameParts({ town, district, country }: PlaceName): string[] {
+  return [town, district, country].filter((part): part is string => part !== null);
 }
 
 /** Two sources name one country differently: “Dem. Rep. Congo”, “Democratic Republic of the Congo”. */

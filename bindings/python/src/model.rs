@@ -13,13 +13,15 @@ use rayon::prelude::*;
 use crate::answer::Answer;
 use crate::errors::{OptionError, cannot_open, wrong_option};
 use crate::images::{Given, read, together};
-use crate::process::expect_threads;
+use crate::process::{compute, expect_threads};
 use crate::table::Batches;
 
 /// A model that was opened.
 #[pyclass(frozen, module = "locdiff._native")]
 pub(crate) struct Model {
     geolocator: Geolocator,
+    /// For each call; else all that there are.
+    threads: Option<usize>,
 }
 
 /// An area: a GeoJSON document, or as `--within` takes it.
@@ -43,13 +45,15 @@ fn options(json: &str) -> PyResult<InferenceOptions> {
 impl Model {
     /// Opens a model by name or directory.
     #[staticmethod]
-    #[pyo3(signature = (name, device, encoder, home, options_json, progress))]
+    #[pyo3(signature = (name, device, encoder, home, threads, options_json, progress))]
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn open(
         py: Python<'_>,
         name: &str,
         device: String,
         encoder: Option<PathBuf>,
         home: Option<PathBuf>,
+        threads: Option<usize>,
         options_json: &str,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Model> {
@@ -59,6 +63,7 @@ impl Model {
             device,
             encoder: encoder.map_or(EncoderSource::Installed, EncoderSource::Path),
             home: home.map(ModelHome::at),
+            ..OpenOptions::default()
         };
         let mut failed = None;
         let opened = py.detach(|| {
@@ -75,7 +80,7 @@ impl Model {
             return Err(error);
         }
         let geolocator = opened.map_err(cannot_open)?.with(&options).map_err(wrong_option)?;
-        Ok(Model { geolocator })
+        Ok(Model { geolocator, threads })
     }
 
     /// The same model, asked in another way, or within areas.
@@ -85,7 +90,7 @@ impl Model {
             let areas: PyResult<Vec<Constraint>> = within.iter().map(|text| area(text)).collect();
             geolocator = geolocator.within(&areas?);
         }
-        Ok(Model { geolocator })
+        Ok(Model { geolocator, threads: self.threads })
     }
 
     /// What the model says of itself and how it is asked, as JSON.
@@ -104,14 +109,13 @@ impl Model {
         images: Vec<Given>,
         top: usize,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        expect_threads()?;
         let options = AnswerOptions { top, ..AnswerOptions::default() };
         let mut answers = Vec::with_capacity(images.len());
         for batch in images.chunks(together()) {
-            let answered = py.detach(|| {
+            let answered = compute(py, self.threads, || {
                 let read = batch.par_iter().map(read).collect();
                 answer_all(&self.geolocator, read, &options)
-            });
+            })?;
             for (given, answered) in batch.iter().zip(answered) {
                 let (name, path, ..) = given;
                 let path = path.as_ref().map(|path| path.display().to_string());
@@ -138,7 +142,7 @@ impl Model {
         top: usize,
     ) -> PyResult<Batches> {
         expect_threads()?;
-        Batches::new(self.geolocator.clone(), table, column, prefix, top)
+        Batches::new(self.geolocator.clone(), self.threads, table, column, prefix, top)
     }
 
     /// What the model makes of embeddings `[images, views, width]`.
@@ -148,7 +152,6 @@ impl Model {
         embeddings: PyReadonlyArray3<'_, f32>,
         top: usize,
     ) -> PyResult<Vec<Answer>> {
-        expect_threads()?;
         let array = embeddings.as_array();
         let &[_, views, width] = array.shape() else { unreachable!("three axes") };
         if let Some((_, wanted)) = self.geolocator.takes_embeddings_of()
@@ -160,10 +163,10 @@ impl Model {
         }
         let values: Vec<f32> = array.iter().copied().collect();
         let options = AnswerOptions { top, ..AnswerOptions::default() };
-        let answered = py.detach(|| {
+        let answered = compute(py, self.threads, || {
             let estimates = self.geolocator.locate_embeddings(&values, views)?;
             Some(estimates.into_par_iter().map(|estimate| Answer::of(estimate, &options)).collect())
-        });
+        })?;
         let name = &self.geolocator.identity().name;
         answered.ok_or_else(|| {
             wrong_option(format!("model `{name}` takes images only, not embeddings"))
@@ -176,15 +179,14 @@ impl Model {
         py: Python<'py>,
         images: Vec<Given>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        expect_threads()?;
         let mut rows = Vec::with_capacity(images.len());
         for batch in images.chunks(together()) {
-            let read: Vec<_> = py.detach(|| batch.par_iter().map(read).collect());
+            let read: Vec<_> = compute(py, self.threads, || batch.par_iter().map(read).collect())?;
             let mut photos = Vec::new();
             for (given, read) in batch.iter().zip(read) {
                 photos.push(read.map_err(|problem| problem.exception(given.0.as_deref()))?.photo);
             }
-            rows.extend(py.detach(|| self.geolocator.embed(&photos)));
+            rows.extend(compute(py, self.threads, || self.geolocator.embed(&photos))?);
             py.check_signals()?;
         }
         Ok(PyArray2::from_vec2(py, &rows)?)

@@ -48,6 +48,8 @@ pub(crate) fn answered(
         density: density.density().map_err(wrong_option)?,
         footprint: footprint(&record["footprint"]).map_err(wrong_option)?,
         references: references(&record["candidates"]).map_err(wrong_option)?,
+        // They are in the record.
+        warnings: Vec::new(),
     };
     let model = &record["model"];
     let identity = ModelIdentity {

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 
 use crate::errors::{Problem, wrong_option};
 use crate::images::{decode, together};
-use crate::process::expect_threads;
+use crate::process::compute;
 
 /// Rows of a batch of answers; images are read and encoded by [`together`].
 const ROWS: usize = 64;
@@ -25,6 +25,7 @@ const ROWS: usize = 64;
 #[pyclass(frozen, module = "locdiff._native")]
 pub(crate) struct Batches {
     model: Geolocator,
+    threads: Option<usize>,
     options: AnswerOptions,
     column: usize,
     schema: SchemaRef,
@@ -40,6 +41,7 @@ struct Source {
 impl Batches {
     pub(crate) fn new(
         model: Geolocator,
+        threads: Option<usize>,
         table: &Bound<'_, PyAny>,
         column: &str,
         prefix: &str,
@@ -73,6 +75,7 @@ impl Batches {
         }
         Ok(Batches {
             model,
+            threads,
             options: AnswerOptions { top, ..AnswerOptions::default() },
             column: index,
             schema: Arc::new(Schema::new(fields)),
@@ -115,19 +118,19 @@ impl Batches {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Table>> {
-        expect_threads()?;
         let failed = |error: ArrowError| wrong_option(format!("the table: {error}"));
+        // The stream may be Python's.
         let Some(rows) = py.detach(|| self.next_rows()).map_err(failed)? else { return Ok(None) };
         let images = rows.column(self.column);
         let mut columns = AnswerColumns::default();
         for start in (0..images.len()).step_by(together()) {
             let some = images.slice(start, together().min(images.len() - start));
-            py.detach(|| {
+            compute(py, self.threads, || {
                 for answered in self.answers(&some) {
                     let answered = answered.as_ref().map(|answered| &answered.record);
                     columns.push(answered.map_err(|problem| problem.reason.as_str()));
                 }
-            });
+            })?;
             py.check_signals()?;
         }
         let mut arrays: Vec<ArrayRef> = rows.columns().to_vec();

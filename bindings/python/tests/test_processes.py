@@ -28,6 +28,16 @@ def test_threads_get_the_same_answers(model: locdiff.Model, answer: locdiff.Answ
     assert all(one.to_dict() == answer.to_dict() for one in answers)
 
 
+def test_calls_with_threads_of_their_own(answer: locdiff.Answer) -> None:
+    model = locdiff.open("earth-view", registration=False, threads=1)
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(model.locate, [EXAMPLES[0]] * 2))
+    answers.append(pickle.loads(pickle.dumps(model)).locate(EXAMPLES[0]))
+    assert all(one.to_dict() == answer.to_dict() for one in answers)
+    with pytest.raises(locdiff.OptionError, match="threads 0: at least 1"):
+        locdiff.open("earth-view", threads=0)
+
+
 def test_other_threads_run_meanwhile(model: locdiff.Model) -> None:
     turns = 0
     done = threading.Event()
@@ -118,7 +128,7 @@ except KeyboardInterrupt:
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     time.sleep(1)
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=120)
     assert process.returncode == 5 and output == "stopped\n"
 
 

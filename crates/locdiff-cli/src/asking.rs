@@ -12,10 +12,13 @@ use locdiff::{CannotOpen, Geolocator, InferenceOptions, OpenOptions};
 #[derive(Args, Clone, Copy)]
 #[command(next_help_heading = "Inference (the model's own choice if not given)")]
 pub(crate) struct InferenceArguments {
-    /// How the network is asked: one-pass, ddim or ddpm
+    /// How the network is asked: one-pass, ddim or ddpm; of a flow, flow or exact
     #[arg(long, value_name = "HOW")]
     sampler: Option<Sampler>,
-    /// Noise levels that ddim visits
+    /// The whole density of a flow, normalized and with its error, instead of samples: the same as --sampler exact, slow
+    #[arg(long, conflicts_with = "sampler")]
+    exact: bool,
+    /// Noise levels that ddim visits, or steps of a flow
     #[arg(long, value_name = "N")]
     steps: Option<usize>,
     /// Samples for each view
@@ -49,6 +52,7 @@ impl InferenceArguments {
     pub(crate) fn options(&self) -> InferenceOptions {
         let InferenceArguments {
             sampler,
+            exact,
             steps,
             samples,
             guidance,
@@ -60,7 +64,7 @@ impl InferenceArguments {
             width_km,
         } = *self;
         InferenceOptions {
-            sampler,
+            sampler: sampler.or(exact.then_some(Sampler::Exact)),
             steps,
             samples,
             guidance,

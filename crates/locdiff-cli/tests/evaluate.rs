@@ -315,7 +315,7 @@ locdiff: ours.csv has no columns of true places (such as gt_lat and gt_lon): giv
     assert_data_eq!(
         desk.failure(&["--model", "resnet", "--data", "truth.csv"], 2),
         str![[r#"
-locdiff: there is no model `resnet`: use earth-view, geoclip, geoclip-even, or the directory of a model such as runs/first/model
+locdiff: there is no model `resnet`: use earth-view, geoclip, geoclip-even, plonk-yfcc, plonk-inaturalist, plonk-osv5m, or the directory of a model such as runs/first/model
 
 "#]]
     );

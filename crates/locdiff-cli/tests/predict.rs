@@ -84,7 +84,7 @@ rgb.jpg
    2    19 %  35.676,139.650     ±29 km     Tokyo, Japan
    3    16 %  -18.142,178.442    ±29 km     Suva, Central, Fiji
 
-  a prediction by geoclip: GeoCLIP over its gallery of 8 places; it is the one installed for
+  a prediction by geoclip: GeoCLIP over its gallery of 8 places; it is the best installed model for
   photographs from the ground. Scores, not probabilities: the model is not calibrated. It assumes
   that photographs are taken where those of its gallery (MP16) were. Points are spread by 25 km
 
@@ -123,14 +123,64 @@ fn the_built_in_model_knows_the_examples() {
 }
 
 #[test]
-fn gps_in_the_picture_is_told_and_compared() {
+fn the_place_that_the_camera_recorded_stands_beside_the_estimate() {
     let home = Home::with_geoclip();
     let answer = home.success(&["predict", "gps-paris.jpg"]);
-    assert!(answer.contains("the picture itself says 48.8567,2.3521 (GPS), "), "{answer}");
+    let recorded =
+        "\n  by the camera  48.8567,2.3521  Paris, Ile-de-France, France (GPS)\n  estimated      ";
+    assert!(answer.contains(recorded), "{answer}");
+    assert!(answer.contains(" km from the place that the camera recorded (GPS)"), "{answer}");
     let json: Value =
         serde_json::from_str(&home.success(&["predict", "gps-paris.jpg", "--json"])).unwrap();
-    assert!((json["exif"]["latitude"].as_f64().unwrap() - 48.856_667).abs() < 1e-5, "{json}");
-    assert!(json["exif"]["distance_km"].as_f64().unwrap() >= 0.0);
+    let exif = &json["exif"];
+    assert!((exif["latitude"].as_f64().unwrap() - 48.856_667).abs() < 1e-5, "{json}");
+    assert!(exif["distance_km"].as_f64().unwrap() >= 0.0);
+    assert_eq!((&exif["town"], &exif["recorded_by"]), (&"Paris".into(), &"camera".into()));
+    assert_eq!(json["prediction"], true);
+    let geojson: Value =
+        serde_json::from_str(&home.success(&["predict", "gps-paris.jpg", "--geojson"])).unwrap();
+    let last = &geojson["features"].as_array().unwrap().last().unwrap()["properties"];
+    assert_eq!((&last["kind"], &last["prediction"]), (&"recorded".into(), &false.into()));
+}
+
+#[test]
+fn the_place_that_the_camera_recorded_needs_no_model() {
+    let home = Home::empty();
+    for scene in [&[] as &[&str], &["--scene", "ground"]] {
+        let run = |format: &[&str]| {
+            let output = home.run(&[&["predict", "gps-paris.jpg"][..], scene, format].concat());
+            assert_eq!(output.status.code(), Some(3));
+            assert!(text(&output.stderr).contains("locdiff model fetch plonk-yfcc"));
+            text(&output.stdout)
+        };
+        let words = "gps-paris.jpg\n  by the camera  48.8567,2.3521  Paris, Ile-de-France, France (GPS)\n\n";
+        assert_eq!(run(&[]), words);
+        let json: Value = serde_json::from_str(&run(&["--json"])).unwrap();
+        assert_eq!((&json["prediction"], &json["exif"]["town"]), (&false.into(), &"Paris".into()));
+        assert!(json["exif"]["distance_km"].is_null() && json["problem"]["detail"].is_string());
+        let geojson: Value = serde_json::from_str(&run(&["--geojson"])).unwrap();
+        assert_eq!(geojson["features"][0]["properties"]["recorded_by"], "camera");
+        assert!(run(&["--csv"]).contains(",48.856667,2.352"));
+    }
+}
+
+#[test]
+fn a_stated_scene_decides_which_model_is_asked() {
+    let home = Home::with_geoclip();
+    let above = repository("examples/madagascar.jpg");
+    let above = above.to_str().unwrap();
+    for (scene, model) in [("ground", "geoclip"), ("orbit", "earth-view")] {
+        let line = home.success(&["predict", above, "--scene", scene, "--json"]);
+        let json: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(json["model"]["name"], model);
+        let because = json["model"]["chosen_because"].as_str().unwrap();
+        assert!(because.contains("the scene that was stated"), "{because}");
+    }
+    let message = home.failure(&["predict", "rgb.jpg", "--scene", "orbit"], 1);
+    assert!(message.contains("not a picture for this model"), "{message}");
+    let message = Home::empty().failure(&["predict", "rgb.jpg", "--scene", "ground"], 3);
+    assert!(message.contains("none for photographs from the ground is installed"), "{message}");
+    home.failure(&["predict", "rgb.jpg", "--scene", "ground", "--model", "geoclip"], 2);
 }
 
 #[test]
@@ -181,9 +231,10 @@ fn no_model() {
         str![[r#"
 locdiff: rgb.jpg: no suitable model: for earth-view, no place on Earth matches it; it may show clouds, the sea, less than 200 km, more than 2,100 km, or something else
 
-For photographs from the ground, GeoCLIP (1.7 GB, MIT) can be had with
+For photographs from the ground, models can be had with
 
-    locdiff model fetch geoclip
+    locdiff model fetch plonk-yfcc     # 1.4 GB, MIT and Apache-2.0
+    locdiff model fetch geoclip        # 1.7 GB, MIT
 
 `locdiff doctor` says what is on this machine and what is missing.
 
@@ -324,7 +375,8 @@ fn the_doctor_says_what_is_missing_and_what_is_broken() {
     let second: Value = serde_json::from_str(&home.success(&["doctor", "--json"])).unwrap();
     let models = second["models"].as_array().unwrap();
     let state = |name: &str| models.iter().find(|m| m["name"] == name).unwrap()["state"].clone();
-    assert_eq!((state("geoclip"), state("clip-vit-l-14")), ("works".into(), "works".into()));
+    let unknown = "runs, unknown weights";
+    assert_eq!((state("geoclip"), state("clip-vit-l-14")), ("works".into(), unknown.into()));
 
     // A weight of the encoder changes on the disk.
     let path = home.0.path().join("models/clip-vit-l-14/model.safetensors");

@@ -7,7 +7,7 @@ use locdiff::locate::{
     AnswerOptions, ChosenBecause, ImageFacts, LocateResult, ModelFacts, NoAnswer, locate_because,
     locate_in_turn,
 };
-use locdiff::models::{BUILT_IN, EncoderSource, FOR_THE_GROUND, installed_models};
+use locdiff::models::{BUILT_IN, EncoderSource, ground_model, installed_models};
 use locdiff::photo::{ReadOptions, gps_of};
 use locdiff::{
     Answer, CannotOpen, Constraint, Geolocator, InferenceOptions, ModelHome, OpenOptions, Photo,
@@ -123,7 +123,8 @@ impl Engine {
         let models = match &options.model {
             Some(name) => vec![self.model(name)?],
             None => {
-                let ground = |model: &&Geolocator| model.identity().name == FOR_THE_GROUND;
+                let best = ground_model(self.models.iter().map(|m| m.identity().name.as_str()));
+                let ground = |model: &&Geolocator| Some(model.identity().name.as_str()) == best;
                 let first = self.models.first().into_iter();
                 // Whoever rejects nothing leaves nothing for others.
                 let rejects = self.models.first().is_some_and(Geolocator::rejects_pictures);
@@ -131,28 +132,29 @@ impl Engine {
                 first.chain(others).collect()
             }
         };
-        let with = |model: &Geolocator| {
+        let with = |own: &Geolocator| {
             let wrong = |error: locdiff::locate::InvalidInference| {
                 Problem::new(BAD_OPTION, error.to_string())
             };
-            Ok(model.with(&options.inference).map_err(wrong)?.within(&options.within))
+            let model = own.with(&options.inference).map_err(wrong)?.within(&options.within);
+            // What a stranger may make the server compute: no less than the model does by itself.
+            let (draws, most) =
+                (model.inference().draws(), MAX_SAMPLES.max(own.inference().draws()));
+            if draws > most {
+                let detail = format!("samples times views is {draws}: at most {most} over HTTP");
+                return Err(Problem::new(BAD_OPTION, detail));
+            }
+            let (evaluations, most) =
+                (model.evaluations(), self.max_evaluations.max(own.evaluations()));
+            if evaluations > most {
+                let detail = format!(
+                    "{evaluations} evaluations of the network for one image: at most {most} here; take fewer samples, views or steps"
+                );
+                return Err(Problem::new(BAD_OPTION, detail));
+            }
+            Ok(model)
         };
-        let models: Vec<Geolocator> = models.into_iter().map(with).collect::<Result<_, _>>()?;
-        // What a stranger may make the server compute.
-        let draws = models.iter().map(|model| model.inference().draws()).max().unwrap_or(0);
-        if draws > MAX_SAMPLES {
-            let detail = format!("samples times views is {draws}: at most {MAX_SAMPLES} over HTTP");
-            return Err(Problem::new(BAD_OPTION, detail));
-        }
-        let (evaluations, most) =
-            (models.iter().map(Geolocator::evaluations).max().unwrap_or(0), self.max_evaluations);
-        if evaluations > most {
-            let detail = format!(
-                "{evaluations} evaluations of the network for one image: at most {most} here; take fewer samples, views or steps"
-            );
-            return Err(Problem::new(BAD_OPTION, detail));
-        }
-        Ok(models)
+        models.into_iter().map(with).collect()
     }
 
     /// Where images were taken, all with the same options.
@@ -316,7 +318,7 @@ fn answer(
 ) -> Result<Answer, Problem> {
     let none = |NoAnswer { reason, no_model }: NoAnswer| {
         let remedy = if no_model {
-            ". For photographs from the ground this server needs GeoCLIP: `locdiff model fetch geoclip`, then start it again"
+            ". For photographs from the ground this server needs a model: `locdiff model fetch plonk-yfcc` or `locdiff model fetch geoclip`, then start it again"
         } else {
             ""
         };

@@ -41,7 +41,7 @@ pub(crate) struct ImageForm {
         ("density" = Option<bool>, Query, description = "Whether the whole density is wanted"),
         ("draws" = Option<u64>, Query, minimum = 0, maximum = 10000, description = "Places to draw from the density"),
         ("frames" = Option<u64>, Query, minimum = 0, maximum = 201, description = "Steps of the denoising of the model that answers: 0, or 2 and more. Models without a diffusion have none"),
-        ("sampler" = Option<String>, Query, description = "How the network is asked: `one-pass`, `ddim` or `ddpm`; this and what follows is the model's own if not said, and rejected if the model does not support it"),
+        ("sampler" = Option<String>, Query, description = "How the network is asked: `one-pass`, `ddim`, `ddpm`, `flow` or `exact`; this and what follows is the model's own if not said, and rejected if the model does not support it"),
         ("steps" = Option<u64>, Query, minimum = 2, maximum = 10000, description = "Noise levels that `ddim` visits"),
         ("samples" = Option<u64>, Query, minimum = 1, maximum = 32, description = "Samples for each view; samples times views is at most 32"),
         ("guidance" = Option<f64>, Query, minimum = 0, maximum = 20, description = "How strongly the picture counts: 1 is as trained"),

@@ -16,6 +16,9 @@ use crate::{LatLon, UnitVector};
 /// Cells are not divided beyond this level, where they are about 10 km wide.
 pub const DEEPEST_CUBE_LEVEL: u32 = 10;
 
+/// Steps of [`CubeCell::corners`] from the middle of a face to its border: those of the deepest cells are two apart.
+pub(crate) const CORNER_STEPS: i32 = 1 << DEEPEST_CUBE_LEVEL;
+
 /// One cell.
 ///
 /// ```
@@ -118,6 +121,27 @@ impl CubeCell {
         vector[(axis + 1) % 3] = u;
         vector[(axis + 2) % 3] = v;
         UnitVector::from_direction(vector).unwrap_or(UnitVector::NORTH)
+    }
+
+    /// Its corners, counterclockwise from outside, by whole numbers that are the same for all cells that share a corner:
+    /// angles along the three axes in steps of 45° over [`CORNER_STEPS`].
+    pub(crate) fn corners(self) -> [[i32; 3]; 4] {
+        let axis = usize::from(self.face % 3);
+        let forwards = self.face < 3;
+        let step = (2 * CORNER_STEPS) >> self.level;
+        let corner = |[i, j]: [u32; 2]| {
+            let mut corner = [0; 3];
+            corner[axis] = if forwards { CORNER_STEPS } else { -CORNER_STEPS };
+            corner[(axis + 1) % 3] = (self.steps[0] + i) as i32 * step - CORNER_STEPS;
+            corner[(axis + 2) % 3] = (self.steps[1] + j) as i32 * step - CORNER_STEPS;
+            corner
+        };
+        let mut corners = [[0, 0], [1, 0], [1, 1], [0, 1]].map(corner);
+        if !forwards {
+            // Seen from outside, the other two axes change sides.
+            corners.reverse();
+        }
+        corners
     }
 
     /// A cell's side at a level, at the middle of a face, where it is longest. In radians.

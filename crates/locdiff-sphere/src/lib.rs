@@ -34,6 +34,7 @@ mod paper_decoders;
 mod place;
 mod place_index;
 mod polygons;
+mod pull_back;
 mod quadrature;
 pub mod reference;
 mod scalar;
@@ -66,6 +67,7 @@ pub use paper_decoders::AnchorDecoder;
 pub use place::{EARTH_RADIUS_KM, InvalidPlace, LatLon, mean_place};
 pub use place_index::PlaceIndex;
 pub use polygons::MultiPolygon;
+pub use pull_back::{PullBack, PulledBack};
 pub use scalar::Scalar;
 pub use scores::{
     ACCURACY_RADII_KM, COVERAGE_LEVELS, Comparison, DensityOutcome, DensityScores, DistanceRule,

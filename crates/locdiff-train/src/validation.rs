@@ -54,15 +54,16 @@ impl Validation {
         let mut scored: Vec<(LatLon, f64)> = Vec::new();
         for (places, embeddings) in batches {
             let embeddings = &embeddings[..places.len() * width];
-            let densities = model.locate_embeddings(embeddings, 1, &inference)?;
-            let score = |(density, place): (&locdiff_sphere::Density, &LatLon)| {
+            let located = model.locate_embeddings(embeddings, 1, &inference)?;
+            let score = |(located, place): (&locdiff::Located, &LatLon)| {
+                let density = &located.density;
                 let answer = inference.decode.place(&density.survey());
                 let density = density.log_density(*place).exp();
                 let uniform = (-UNIFORM_NLL_NATS).exp();
                 let nll = -((1.0 - UNIFORM_SHARE) * density + UNIFORM_SHARE * uniform).ln();
                 (answer, nll)
             };
-            scored.par_extend(densities.par_iter().zip(places).map(score));
+            scored.par_extend(located.par_iter().zip(places).map(score));
         }
         let answers: Vec<LatLon> = scored.iter().map(|(answer, _)| *answer).collect();
         let nll = scored.iter().map(|(_, nll)| nll).sum::<f64>() / scored.len() as f64;

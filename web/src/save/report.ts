@@ -3,6 +3,7 @@
 import { cornersOf } from "../constraints";
 import { asked, bytes, coordinates, heading, km, km2, measuredKm, percent } from "../format";
 import { escaped } from "../html";
+import { nameParts } from "../names";
 import { groundOf, nounOf, type Visit } from "../visit";
 import { geojsonOf } from "./geojson";
 
@@ -102,7 +103,7 @@ ${entry("File", visit.name)}
 ${entry("Size", `${image.width} × ${image.height} pixels, ${bytes(image.bytes)} (${image.bytes} bytes)`)}
 ${entry("SHA-256", image.sha256)}
 ${entry("Hash", sameHash)}
-${exif === null ? entry("GPS in the file", "none") : entry("GPS in the file", `${coordinates(exif.latitude, exif.longitude, 5)}, ${km(exif.distance_km)} from the first candidate; not used for the prediction`)}
+${exif === null ? entry("GPS in the file", "none") : entry("GPS in the file", `${[...nameParts(exif), coordinates(exif.latitude, exif.longitude, 5)].join(", ")}, ${km(exif.distance_km)} from the first candidate; recorded by the camera, not used for the prediction`)}
 ${footprint === undefined ? "" : entry("Ground", `${measuredKm(footprint.width_km)} wide around ${coordinates(footprint.middle.latitude, footprint.middle.longitude, 4)}, the top of the picture points to ${heading(footprint.heading_degrees)}; the central square of the picture, compared with a map`)}
 </dl>
 

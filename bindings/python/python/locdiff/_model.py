@@ -200,6 +200,7 @@ def open(
     device: str = "cpu",
     encoder: str | os.PathLike[str] | None = None,
     home: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
     within: Area | Sequence[Area] | None = None,
     progress: Callable[[int, int], object] | None = None,
     **options: Any,
@@ -207,20 +208,24 @@ def open(
     """Opens a model: ``"earth-view"`` (built in), ``"geoclip"``, or the directory of a model that was trained.
 
     ``device``: ``"cpu"``. ``encoder``: the image encoder of a trained model, if it is not an installed one. ``home``: where
-    models live (else ``LOCDIFF_HOME``). ``within``: an area, or several that must all hold. ``progress`` is called with done
+    models live (else ``LOCDIFF_HOME``). ``threads``: how many each call computes with, apart from other calls (else all
+    processors, shared by all calls). ``within``: an area, or several that must all hold. ``progress`` is called with done
     and total while GeoCLIP's places are encoded, once. Other keywords are those of :meth:`Model.with_options`.
 
     >>> import locdiff
     >>> locdiff.open("earth-view").name
     'earth-view'
     """
-    opening = {
+    if threads is not None and threads < 1:
+        raise OptionError(f"threads {threads}: at least 1")
+    opening: dict[str, Any] = {
         "device": device,
         "encoder": None if encoder is None else os.fspath(encoder),
         "home": None if home is None else os.fspath(home),
+        "threads": threads,
     }
     native = _native.Model.open(
-        os.fspath(name), device, opening["encoder"], opening["home"], _json(options), progress
+        os.fspath(name), device, opening["encoder"], opening["home"], threads, _json(options), progress
     )
     model = Model(native, (os.fspath(name), opening, options, None))
     if within is None:

@@ -60,6 +60,7 @@ class Model:
         device: str,
         encoder: _Path | None,
         home: _Path | None,
+        threads: int | None,
         options_json: str,
         progress: Callable[[int, int], object] | None,
     ) -> Model: ...

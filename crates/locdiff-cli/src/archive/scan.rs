@@ -21,7 +21,7 @@ use super::predicting::{self, Predicted};
 use super::walking::Found;
 use super::{entries, facts, walking};
 use crate::asking::{InferenceArguments, OpeningArguments};
-use crate::predict::{self, GET_GEOCLIP, Models, parse_constraint};
+use crate::predict::{Asking, GET_A_MODEL, Models, Scene, parse_constraint};
 use crate::progress::Progress;
 use crate::{FAILED, interruption, memory, refused};
 
@@ -42,8 +42,11 @@ pub(crate) struct Arguments {
     /// `locdiff predict` chooses
     #[arg(short, long, value_name = "NAME")]
     model: Option<String>,
+    /// What kind of pictures they are, if you know: only models for such pictures are asked
+    #[arg(long, value_enum, conflicts_with = "model")]
+    scene: Option<Scene>,
     /// Only read what files tell: place, time, camera
-    #[arg(long, conflicts_with_all = ["model", "track", "within"])]
+    #[arg(long, conflicts_with_all = ["model", "scene", "track", "within"])]
     no_predict: bool,
     /// A GPX file that was recorded on the way. May be given several times
     #[arg(long, value_name = "FILE")]
@@ -136,13 +139,16 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let folders =
         arguments.folders.iter().map(|folder| root(folder)).collect::<Result<Vec<_>, _>>()?;
     let tracks = arguments.track.iter().map(|path| track(path)).collect::<Result<Vec<_>, _>>()?;
-    let asking = predict::Arguments::asking(
-        arguments.model.clone(),
-        arguments.opening.clone(),
-        arguments.inference,
-    );
+    let asking = Asking {
+        models: arguments.model.as_slice(),
+        scene: arguments.scene,
+        // Areas are part of the context, which may change: predictions stay as they are.
+        within: &[],
+        opening: &arguments.opening,
+        inference: &arguments.inference,
+    };
     // Before hours of reading: a model that is not there is told at once.
-    let models = match (!arguments.no_predict).then(|| Models::open(&asking)).transpose() {
+    let models = match (!arguments.no_predict).then(|| Models::open(asking)).transpose() {
         Ok(models) => models,
         Err(error) => return Ok(refused(&error.to_string(), error.code())),
     };
@@ -172,7 +178,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         };
         summary.fused = fuse_outings(&mut library, &used, &context, &folders, &interrupted)?;
         if without_model > 0 {
-            writeln!(stderr(), "{without_model} pictures have no suitable model.\n{GET_GEOCLIP}")?;
+            writeln!(stderr(), "{without_model} pictures have no suitable model.\n{GET_A_MODEL}")?;
         }
         model = Some(used);
     }

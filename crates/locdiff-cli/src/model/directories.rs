@@ -45,8 +45,8 @@ pub(crate) struct RemoveArguments {
     yes: bool,
 }
 
-/// Fields of `config.json` that are shown as they are: of diffusions, and of hybrids.
-const SHOWN: [&str; 10] = [
+/// Fields of `config.json` that are shown as they are: of diffusions, of hybrids, and of flows.
+const SHOWN: [&str; 12] = [
     "training",
     "objective",
     "denoiser",
@@ -57,6 +57,8 @@ const SHOWN: [&str; 10] = [
     "rule",
     "count",
     "radius_km",
+    "network",
+    "source",
 ];
 
 /// Names, kinds and sizes.
@@ -70,7 +72,8 @@ pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<()> {
             Ok(directory) => {
                 let megabytes = directory.size_bytes() as f64 / 1e6;
                 let mut note = format!("{megabytes:.1} MB in {}", directory.path().display());
-                if directory.kind() == ModelKind::Geoclip && !complete.contains(&name) {
+                let published = [ModelKind::Geoclip, ModelKind::Flow].contains(&directory.kind());
+                if published && !complete.contains(&name) {
                     note.push_str("; not complete: `locdiff doctor` says what is missing");
                 }
                 (directory.kind().name().to_owned(), note)
@@ -163,7 +166,7 @@ pub(super) fn verify(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
         ModelKind::EarthView => {
             EarthLocator::open(&directory, &device).map(drop).map_err(Into::into)
         }
-        ModelKind::Gallery | ModelKind::Hybrid => {
+        ModelKind::Gallery | ModelKind::Hybrid | ModelKind::Flow => {
             let options =
                 OpenOptions { encoder: EncoderSource::NotNeeded, ..OpenOptions::default() };
             let opened = Geolocator::open_with(&arguments.model, &options, &mut |_, _| {});

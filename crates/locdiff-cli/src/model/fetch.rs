@@ -7,21 +7,27 @@ use std::process::Command;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use locdiff::ModelHome;
-use locdiff::encoders::hub::{Encoder, Hub};
+use locdiff::encoders::hub::{Encoder, FetchedFile, FetchedModel, Hub, HubError, Progress};
+use locdiff::encoders::{ImageEncoder, Reading};
+use locdiff::models::flow::PublishedFlow;
 use locdiff::models::test_encoder;
 use locdiff::tensors::device_by_name;
 use serde_json::{Value, json};
 
+use super::fetch_flow::fetch_flow;
 use super::import::install_geoclip;
-use super::self_test_record;
+use super::{licence, self_test_record};
 use crate::progress;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// geoclip, or an encoder: clip-vit-b-32, clip-vit-b-16, clip-vit-l-14, clip-vit-l-14-336, streetclip,
-    /// dinov2-{s,b,l}-14, dinov2-{s,b,l}-14-reg, or any `owner/name` on the hub; `@revision`
-    /// pins a commit
+    /// geoclip, plonk-yfcc, plonk-inaturalist, plonk-osv5m, or an encoder: clip-vit-b-32, clip-vit-b-16, clip-vit-l-14,
+    /// clip-vit-l-14-336, streetclip, dinov2-{s,b,l}-14, dinov2-{s,b,l}-14-reg, or any `owner/name` on the hub;
+    /// `@revision` pins a commit of an encoder
     name: String,
+    /// Accept the licence that is printed, if it forbids commercial use; needed once
+    #[arg(long)]
+    accept_license: bool,
     /// Say on stdout, as JSON, what was fetched
     #[arg(long)]
     json: bool,
@@ -31,8 +37,13 @@ pub(crate) struct Arguments {
 const GEOCLIP_PACKAGE: &str = "geoclip==1.3.0";
 const GEOCLIP_BACKBONE: &str = "clip-vit-l-14";
 
-pub(crate) fn run(Arguments { name, json }: Arguments) -> anyhow::Result<()> {
-    let answer = if name == "geoclip" { fetch_geoclip()? } else { fetch_encoder(&name)? };
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let Arguments { name, accept_license, json } = arguments;
+    let answer = match PublishedFlow::named(&name) {
+        Some(flow) => fetch_flow(flow, accept_license)?,
+        None if name == "geoclip" => fetch_geoclip()?,
+        None => fetch_encoder(&name, accept_license)?,
+    };
     if json {
         writeln!(stdout(), "{answer}")?;
     }
@@ -67,7 +78,7 @@ fn fetch_geoclip() -> anyhow::Result<Value> {
             (directory.display().to_string(), backbone.display().to_string());
         return Ok(json!({ "model": "geoclip", "directory": directory, "encoder": backbone }));
     }
-    let encoder = fetch_encoder(GEOCLIP_BACKBONE)?;
+    let encoder = fetch_encoder(GEOCLIP_BACKBONE, false)?;
     let directory = directory.display().to_string();
     Ok(json!({ "model": "geoclip", "directory": directory, "encoder": encoder }))
 }
@@ -99,37 +110,46 @@ fn pip_download(folder: &Path) -> anyhow::Result<()> {
     )
 }
 
-fn fetch_encoder(name: &str) -> anyhow::Result<Value> {
-    let encoder: Encoder = name.parse()?;
-    let hub = Hub::from_env()?;
-    if let Some(licence) = encoder.licence() {
-        writeln!(stderr(), "{encoder}: licence {licence}")?;
-    }
+/// Shows how far a download is.
+pub(super) fn with_bar(
+    fetch: impl FnOnce(&mut dyn FnMut(Progress<'_>)) -> Result<FetchedModel, HubError>,
+) -> Result<FetchedModel, HubError> {
     let bar = progress::bytes();
-    let fetched = hub.fetch(&encoder, &mut |progress| {
+    let fetched = fetch(&mut |progress| {
         bar.set_length(progress.total_bytes);
         bar.set_position(progress.bytes);
         bar.set_message(progress.file.to_owned());
     });
     bar.finish_and_clear();
-    let fetched = fetched?;
+    fetched
+}
+
+/// Files with their checksums.
+pub(super) fn fetched_files(fetched: &FetchedModel) -> Vec<Value> {
+    let facts = |file: &FetchedFile| json!({ "name": file.name, "bytes": file.size_bytes, "sha256": file.sha256 });
+    fetched.files.iter().map(facts).collect()
+}
+
+pub(super) fn fetch_encoder(name: &str, accept: bool) -> anyhow::Result<Value> {
+    let encoder: Encoder = name.parse()?;
+    let home = ModelHome::from_env()?;
+    if let Some(licence) = encoder.licence() {
+        licence::require(&home, &encoder.to_string(), encoder.repository(), licence, accept)?;
+    }
+    let hub = Hub::from_env()?;
+    let fetched = with_bar(|progress| hub.fetch(&encoder, progress))?;
     // What it gives today, for `locdiff doctor` to compare with.
-    let opened =
-        locdiff::encoders::ImageEncoder::open(&fetched.directory, &device_by_name("cpu")?)?;
-    let record = self_test_record(&ModelHome::from_env()?, name, &fetched.directory);
+    let device = device_by_name("cpu")?;
+    let opened = ImageEncoder::open_as(&Reading::of(name), &fetched.directory, &device)?;
+    let record = self_test_record(&home, name, &fetched.directory);
     // It was checked by its sum just now, and may be a newer one.
     let _ = std::fs::remove_file(&record);
     test_encoder(&opened, &record)?;
     writeln!(stderr(), "{encoder} is in {}", fetched.directory.display())?;
-    let files: Vec<_> = fetched
-        .files
-        .iter()
-        .map(|file| json!({ "name": file.name, "bytes": file.size_bytes, "sha256": file.sha256 }))
-        .collect();
     Ok(json!({
         "encoder": encoder.to_string(),
         "directory": fetched.directory.display().to_string(),
         "revision": fetched.revision,
-        "files": files,
+        "files": fetched_files(&fetched),
     }))
 }

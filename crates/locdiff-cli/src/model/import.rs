@@ -8,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 use burn::tensor::Device;
 use clap::{Args, Subcommand};
 use locdiff::ModelHome;
-use locdiff::encoders::{Embedder, ImageEncoder};
+use locdiff::encoders::{Embedder, ImageEncoder, Reading};
 use locdiff::models::geoclip::{Existing, GeoClip, GeoClipError};
 use locdiff::models::{record_published_geoclip, test_encoder};
 use serde::Serialize;
@@ -17,7 +17,8 @@ use serde_json::json;
 use super::SELF_TEST;
 
 /// Names of models.
-const RESERVED: [&str; 3] = ["earth-view", "geoclip", "geoclip-even"];
+const RESERVED: [&str; 6] =
+    ["earth-view", "geoclip", "geoclip-even", "plonk-yfcc", "plonk-inaturalist", "plonk-osv5m"];
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -132,7 +133,7 @@ fn import_encoder(arguments: &EncoderArguments) -> anyhow::Result<()> {
     ensure!(from.is_dir(), "{} is not a directory", from.display());
     ensure!(from.join("config.json").is_file(), "{} holds no config.json", from.display());
     // Opened first: what can't be used isn't copied.
-    let encoder = ImageEncoder::open(from, &Device::flex())?;
+    let encoder = ImageEncoder::open_as(&Reading::of(name), from, &Device::flex())?;
     let to = ModelHome::from_env()?.model(name);
     if to.exists() {
         ensure!(*force, "{} exists already: replace it with --force", to.display());

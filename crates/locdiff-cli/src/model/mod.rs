@@ -4,8 +4,12 @@ mod directories;
 mod export;
 #[cfg(feature = "hub")]
 mod fetch;
+#[cfg(feature = "hub")]
+mod fetch_flow;
 mod hybrid;
 mod import;
+#[cfg(feature = "hub")]
+mod licence;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,7 +22,7 @@ pub(crate) const SELF_TEST: &str = "self-test.json";
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Get a model: GeoCLIP, or an image encoder from the Hugging Face hub.
+    /// Get a model: GeoCLIP, a model of plonk, or an image encoder from the Hugging Face hub.
     ///
     /// GeoCLIP's own part comes by `pip download` from the package index, all else from the hub. Files go into the cache that Python's huggingface_hub uses too. HF_HOME, HF_ENDPOINT,
     /// HF_TOKEN and HF_HUB_OFFLINE are honoured. Nothing else in this program uses the network, but for data

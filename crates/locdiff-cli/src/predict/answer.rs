@@ -3,7 +3,7 @@
 use std::io::stdin;
 use std::path::PathBuf;
 
-use locdiff::locate::{ImageFacts, ReadPicture};
+use locdiff::locate::{ExifPlace, ImageFacts, ReadPicture};
 use locdiff::photo::PhotoError;
 
 /// A picture to be located.
@@ -40,6 +40,8 @@ pub(super) struct Failure {
     pub(super) name: String,
     /// As far as it could be read.
     pub(super) facts: Box<ImageFacts>,
+    /// Where the camera says it was.
+    pub(super) exif: Option<Box<ExifPlace>>,
     pub(super) reason: String,
     /// For want of a model.
     pub(super) no_model: bool,

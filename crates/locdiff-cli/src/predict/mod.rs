@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use locdiff::Constraint;
 use locdiff::geography::{InvalidConstraint, place_name};
-use locdiff::locate::{AnswerOptions, Answered, ImageFacts, NoAnswer};
+use locdiff::locate::{AnswerOptions, Answered, ExifPlace, ImageFacts, NoAnswer};
 use locdiff_sphere::LatLon;
 use rayon::prelude::*;
 
@@ -24,7 +24,7 @@ use crate::progress::Progress;
 use crate::{FAILED, NO_MODEL, NONSENSE, memory, refused};
 use answer::{Failure, Picture};
 pub use drawing::{View, answer_map};
-pub(crate) use models::{GET_GEOCLIP, Models};
+pub(crate) use models::{Asking, GET_A_MODEL, Models};
 pub(crate) use pictures::is_picture;
 use records::Records;
 
@@ -36,10 +36,14 @@ pub(crate) struct Arguments {
     /// Pictures, folders of pictures, patterns such as 'trip/*.jpg', or `-` for stdin
     #[arg(required = true, value_name = "PICTURE")]
     pictures: Vec<String>,
-    /// Which model answers: earth-view, geoclip, geoclip-even, or the directory of a model such as runs/first/model. Several
-    /// may be named. Without it, earth-view if it accepts the picture as a view of the Earth from above, else geoclip if it is installed
+    /// Which model answers: earth-view, geoclip, geoclip-even, plonk-yfcc, plonk-inaturalist, plonk-osv5m, or the directory of a
+    /// model such as runs/first/model. Several may be named. Without it, earth-view if it accepts the picture as a view of the
+    /// Earth from above, else the best installed model for photographs from the ground
     #[arg(short, long, value_name = "NAME")]
     model: Vec<String>,
+    /// What kind of picture it is, if you know: only models for such pictures are asked
+    #[arg(long, value_enum, conflicts_with = "model")]
+    scene: Option<Scene>,
     /// Where it can only have been: a country, `land`, SOUTH,WEST,NORTH,EAST, LAT,LON,RADIUSkm, or a GeoJSON file
     /// of polygons. Given twice, both must hold. What is left is scaled to 100 %
     #[arg(short, long, value_name = "AREA", value_parser = parse_constraint, allow_hyphen_values = true)]
@@ -82,30 +86,23 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// No pictures: only which models are asked, and how.
-    pub(crate) fn asking(
-        model: Option<String>,
-        opening: OpeningArguments,
-        inference: InferenceArguments,
-    ) -> Arguments {
-        Arguments {
-            pictures: Vec::new(),
-            model: model.into_iter().collect(),
-            within: Vec::new(),
-            top: 1,
-            plot: None,
-            projection: None,
-            json: false,
-            geojson: false,
-            csv: false,
-            density: false,
-            draws: 0,
-            frames: None,
-            map: When::Never,
-            opening,
-            inference,
+    fn asking(&self) -> Asking<'_> {
+        Asking {
+            models: &self.model,
+            scene: self.scene,
+            within: &self.within,
+            opening: &self.opening,
+            inference: &self.inference,
         }
     }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scene {
+    /// A photograph from the ground.
+    Ground,
+    /// A view of the Earth from above.
+    Orbit,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -131,7 +128,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
     // The first name takes a third of a second: meanwhile the model is opened and asked.
     std::thread::spawn(|| LatLon::new(0.0, 0.0).map(place_name));
-    let models = match Models::open(&arguments) {
+    let models = match Models::open(arguments.asking()) {
         Ok(models) => models,
         Err(error) => return Ok(refused(&error.to_string(), error.code())),
     };
@@ -166,7 +163,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
     records.finish()?;
     if without_model > 0 {
-        let _ = writeln!(stderr(), "\n{}", GET_GEOCLIP);
+        let _ = writeln!(stderr(), "\n{GET_A_MODEL}");
     }
     Ok(match failures {
         0 => ExitCode::SUCCESS,
@@ -196,13 +193,13 @@ fn locate(
             Err(error) => {
                 let facts = ImageFacts::named(picture.name());
                 let none = NoAnswer { reason: error.reason(), no_model: false };
-                jobs.push((picture, facts, Err(none)));
+                jobs.push((picture, facts, None, Err(none)));
             }
             Ok(read) => {
                 let photo = photos.next().expect("a photograph for each picture that was read");
                 for (located, model) in located.next().expect("answers for each photograph") {
-                    let job = located.map(|(estimate, why)| (estimate, why, read, photo, model));
-                    jobs.push((picture, read.facts.clone(), job));
+                    let job = located.map(|(estimate, why)| (estimate, why, photo, model));
+                    jobs.push((picture, read.facts.clone(), read.gps, job));
                 }
             }
         }
@@ -213,16 +210,17 @@ fn locate(
         draws: arguments.draws,
     };
     // Surveys are work for one thread each.
-    let answers = jobs.into_par_iter().map(|(picture, facts, job)| {
+    let answers = jobs.into_par_iter().map(|(picture, facts, gps, job)| {
         let name = picture.name();
         let failed = |NoAnswer { reason, no_model }: NoAnswer| Failure {
             name: name.to_owned(),
             facts: Box::new(facts.clone()),
+            exif: gps.map(|gps| Box::new(ExifPlace::new(gps, None))),
             reason,
             no_model,
         };
-        let (estimate, because, read, photo, model) = job.map_err(failed)?;
-        let mut answered = Answered::new(estimate, because, facts.clone(), read.gps, &options);
+        let (estimate, because, photo, model) = job.map_err(failed)?;
+        let mut answered = Answered::new(estimate, because, facts.clone(), gps, &options);
         if let (Some(model), Some(frames)) = (model, arguments.frames)
             && model.can_denoise()
         {

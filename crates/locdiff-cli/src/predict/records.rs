@@ -2,7 +2,7 @@
 
 use std::io::{Write, stdout};
 
-use locdiff::locate::{Answered, CandidateFacts};
+use locdiff::locate::{Answered, CandidateFacts, recorded_feature};
 use serde_json::{Value, json};
 
 use super::answer::Failure;
@@ -42,6 +42,9 @@ const COLUMNS: [&str; 21] = [
     "exif_distance_km",
     "error",
 ];
+
+/// Where the columns of the camera's own place begin.
+const EXIF: usize = 17;
 
 impl Records {
     pub(super) fn new(arguments: &Arguments, terminal: bool) -> Records {
@@ -98,6 +101,8 @@ impl Records {
                 };
                 let record = json!({
                     "image": failure.facts,
+                    "prediction": false,
+                    "exif": failure.exif,
                     "problem": { "title": title, "detail": failure.reason },
                 });
                 writeln!(stdout(), "{record}")?;
@@ -105,11 +110,20 @@ impl Records {
             Format::Csv { writer } => {
                 let mut row = vec![String::new(); COLUMNS.len()];
                 row[0].clone_from(&failure.name);
+                if let Some(exif) = &failure.exif {
+                    row[EXIF] = exif.place.latitude.to_string();
+                    row[EXIF + 1] = exif.place.longitude.to_string();
+                }
                 row[COLUMNS.len() - 1].clone_from(&failure.reason);
                 writer.write_record(row)?;
                 print_csv(writer)?;
             }
-            Format::Text { .. } | Format::GeoJson { .. } => {}
+            Format::Text { .. } => text::print_recorded(failure)?,
+            Format::GeoJson { features } => {
+                if let Some(exif) = &failure.exif {
+                    write_feature(features, &recorded_feature(exif, Some(&failure.name)))?;
+                }
+            }
         }
         Ok(())
     }
@@ -165,9 +179,9 @@ fn csv_row(answer: &Answered, rank: usize, found: &CandidateFacts) -> Vec<String
         record.place.longitude.to_string(),
         record.radius_50_km.to_string(),
         record.radius_90_km.to_string(),
-        number(exif.map(|exif| exif.latitude)),
-        number(exif.map(|exif| exif.longitude)),
-        number(exif.map(|exif| exif.distance_km)),
+        number(exif.map(|exif| exif.place.latitude)),
+        number(exif.map(|exif| exif.place.longitude)),
+        number(exif.and_then(|exif| exif.distance_km)),
         String::new(),
     ]
 }

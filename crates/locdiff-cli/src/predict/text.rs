@@ -4,9 +4,10 @@ use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
 
-use locdiff::locate::{Answered, CandidateFacts, Decode};
+use locdiff::locate::{Answered, CandidateFacts, Decode, ExifPlace};
 use locdiff::{Footprint, Inference};
 
+use super::answer::Failure;
 use super::terminal_map;
 
 const HEADING: Style = Style::new().bold();
@@ -27,6 +28,10 @@ pub(super) fn print(answer: &Answered, map: bool) -> anyhow::Result<()> {
     let record = &answer.record;
     let best = &record.candidates[0];
     writeln!(out, "{HEADING}{}{HEADING:#}", answer.name())?;
+    if let Some(exif) = &record.exif {
+        recorded(&mut out, exif)?;
+        write!(out, "  estimated    ")?;
+    }
     writeln!(out, "  {:.4}  {HEADING}{}{HEADING:#}", answer.place(), record.place.name)?;
     write!(out, "  ")?;
     // Another rule's place has no mass of its own.
@@ -74,10 +79,10 @@ pub(super) fn print(answer: &Answered, map: bool) -> anyhow::Result<()> {
         );
         wrapped(&mut out, &note, columns)?;
     }
-    if let (Some(gps), Some(exif)) = (answer.gps, &record.exif) {
+    if let Some(distance_km) = record.exif.as_ref().and_then(|exif| exif.distance_km) {
         let note = format!(
-            "the picture itself says {gps:.4} (GPS), {} km from the first place",
-            rounded(exif.distance_km)
+            "the estimate is {} km from the place that the camera recorded (GPS), and did not use it",
+            rounded(distance_km)
         );
         wrapped(&mut out, &note, columns)?;
     }
@@ -105,6 +110,20 @@ pub(super) fn print(answer: &Answered, map: bool) -> anyhow::Result<()> {
     wrapped(&mut out, &note, columns)?;
     writeln!(out, "{FAINT:#}")?;
     Ok(())
+}
+
+/// The camera's own place of a picture that no model answered about, if the picture has one.
+pub(super) fn print_recorded(failure: &Failure) -> anyhow::Result<()> {
+    let Some(exif) = &failure.exif else { return Ok(()) };
+    let mut out = anstream::stdout().lock();
+    writeln!(out, "{HEADING}{}{HEADING:#}", failure.name)?;
+    recorded(&mut out, exif)?;
+    Ok(writeln!(out)?)
+}
+
+fn recorded(out: &mut impl Write, exif: &ExifPlace) -> std::io::Result<()> {
+    let place = format!("{:.4},{:.4}", exif.place.latitude, exif.place.longitude);
+    writeln!(out, "  by the camera  {place}  {HEADING}{}{HEADING:#} (GPS)", exif.place.name)
 }
 
 /// A candidate that is spread so far is no place: a quarter of the way around the Earth.

@@ -6,6 +6,7 @@ mod chain;
 mod client;
 mod densities;
 mod examples;
+mod flow;
 mod hybrid;
 mod refusals;
 mod requests;

@@ -23,7 +23,7 @@ fn nonsense_is_refused_in_words() {
         (server.post("/v1/locate", &vec![0; 400_001]), 413, "this server takes 400000"),
         (server.post("/v1/locate", &bomb()), 413, "30000×30000"),
         (too_many, 413, "more than 2 images"),
-        (server.post("/v1/locate", &photo), 422, "locdiff model fetch geoclip"),
+        (server.post("/v1/locate", &photo), 422, "locdiff model fetch plonk-yfcc"),
         (server.post("/v1/density", b"{}"), 400, "no density"),
         (server.post("/v1/density?width=63", b"{}"), 400, "from 64 to 2048"),
         (server.get("/v1/locate"), 405, "Allow"),

@@ -1,7 +1,7 @@
 //! `docs/answer.schema.json`, which every interface's output must fit.
 
 use jsonschema::Validator;
-use locdiff::locate::{AnswerOptions, ChosenBecause, ImageFacts};
+use locdiff::locate::{AnswerOptions, ChosenBecause, ExifPlace, ImageFacts};
 use locdiff::{Answer, Estimate, Footprint, Inference, Located, ModelIdentity, Reference};
 use locdiff_sphere::{Kernel, LatLon, PointMasses};
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ fn the_schema_rejects_what_it_should() {
 
 /// Whether a model finds a footprint or references depends on the picture, so these answers are made by hand.
 #[test]
-fn answers_with_a_footprint_and_references_fit() {
+fn answers_with_a_footprint_references_and_a_recorded_place_fit() {
     for (latitude, longitude) in [(48.0, 2.0), (-17.0, 179.5), (89.5, 12.0)] {
         let middle = LatLon::new(latitude, longitude).unwrap();
         let corners = [-45.0, 45.0, 135.0, 225.0].map(|to| middle.destination(37.0 + to, 300.0));
@@ -85,13 +85,21 @@ fn answers_with_a_footprint_and_references_fit() {
             place: middle.destination(90.0, 30.0),
             similarity: 0.875,
         }];
-        let located = Located { density, footprint: Some(footprint), references };
+        let located = Located { footprint: Some(footprint), references, ..Located::from(density) };
         let estimate = Estimate::new(located, identity, Inference::default(), Vec::new());
         let (image, options) = (ImageFacts::named("a.jpg"), AnswerOptions::default());
-        let answer = Answer::new(image, &estimate, ChosenBecause::Named, None, &options);
+        let gps = Some(middle.destination(0.0, 12.0));
+        let answer = Answer::new(image, &estimate, ChosenBecause::Named, gps, &options);
         let record = serde_json::to_value(&answer).unwrap();
         assert_fits(&record);
         fits("Footprint", &record["footprint"]);
+        fits("Exif", &record["exif"]);
+        assert_eq!(record["exif"]["distance_km"], 12.0);
+        // Without an answer the camera's place is all there is.
+        assert_fits(&json!({
+            "image": answer.image, "prediction": false, "exif": ExifPlace::new(middle, None),
+            "problem": { "title": "Unprocessable Content", "detail": "no suitable model" },
+        }));
         let reference = &record["candidates"][0]["references"][0];
         assert_eq!(
             (&reference["similarity"], &reference["distance_km"]),
@@ -99,6 +107,7 @@ fn answers_with_a_footprint_and_references_fit() {
         );
         let features = answer.features(&estimate, &[0.5]);
         assert_eq!(features[3]["properties"]["kind"], "footprint");
+        assert_eq!(features[4]["properties"]["prediction"], false);
         for feature in &features {
             fits("FeatureProperties", &feature["properties"]);
         }

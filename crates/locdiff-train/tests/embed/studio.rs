@@ -22,8 +22,7 @@ pub(crate) struct Means {
 
 impl Means {
     pub(crate) fn new(identity: &str) -> Means {
-        let preprocessing =
-            Preprocessing { shortest_side: SIDE, crop: SIDE, mean: [0.0; 3], std: [1.0; 3] };
+        let preprocessing = Preprocessing::plain(SIDE, SIDE, [0.0; 3], [1.0; 3]);
         Means { record: EncoderRecord::of_identity(identity), preprocessing }
     }
 }

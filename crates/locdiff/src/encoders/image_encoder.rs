@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::embedder::Embedder;
+use super::reading::Reading;
 use super::record::EncoderRecord;
 use super::vision_transformer::{Family, InvalidEncoder, VisionTransformer, weights_in};
 use crate::checksum::Checksum;
@@ -39,6 +40,15 @@ impl ImageEncoder {
     /// `config.json`, `preprocessor_config.json`), or a file of weights alone, whose pictures
     /// are then prepared as its authors do.
     pub fn open(path: &Path, device: &Device) -> Result<ImageEncoder, InvalidEncoder> {
+        ImageEncoder::open_as(&Reading::Published, path, device)
+    }
+
+    /// The same in another way than the files say.
+    pub fn open_as(
+        reading: &Reading,
+        path: &Path,
+        device: &Device,
+    ) -> Result<ImageEncoder, InvalidEncoder> {
         let said = path.join("preprocessor_config.json");
         let said = match std::fs::read_to_string(&said) {
             Ok(text) => Some(
@@ -48,6 +58,7 @@ impl ImageEncoder {
             Err(error) if matches!(error.kind(), NotFound | NotADirectory) => None,
             Err(error) => return Err(InvalidEncoder::file(&said, error.to_string())),
         };
+        let said = reading.preprocessing().or(said);
         let size = said.as_ref().map(|said| said.crop as usize);
         let mut network = VisionTransformer::open(path, size, device)?;
         let preprocessing = match (said, network.config().family) {
@@ -63,6 +74,9 @@ impl ImageEncoder {
                 usual
             }
         };
+        if *reading == Reading::ClassToken {
+            network = network.without_head();
+        }
         let record = record_of(&weights_in(path)?, &network, &preprocessing)?;
         let mut encoder = ImageEncoder { network, preprocessing, record };
         let pixels = encoder.preprocessing.apply(&Photo::test_picture());
@@ -162,12 +176,18 @@ fn record_of(
     std::io::copy(&mut file, &mut digest).map_err(failed)?;
     let sum = digest.clone().finish();
     let config = network.config();
-    digest.update(format!("{config:?} {preprocessing:?}"));
+    let Preprocessing { shortest_side, crop, mean, std, square_first } = preprocessing;
+    // Written out: what has been trained on an encoder knows this line's checksum.
+    digest.update(format!(
+        "{config:?} Preprocessing {{ shortest_side: {shortest_side:?}, crop: {crop:?}, mean: {mean:?}, std: {std:?} }}"
+    ));
+    if *square_first {
+        digest.update("square first");
+    }
     let family = match config.family {
         Family::Clip => "clip",
         Family::Dinov2 => "dinov2",
     };
-    let Preprocessing { shortest_side, crop, .. } = preprocessing;
     let identity = format!(
         "{family} {}×{}/{} id:{} resize {shortest_side} crop {crop}",
         config.token_width,

@@ -120,8 +120,11 @@ impl EncoderRecord {
         let preprocessing = match (&self.preprocessing, name.as_str()) {
             // A gallery of places is built without CLIP, so that nothing finer can be stored.
             (_, "geoclip") => "that of CLIP ViT-L/14".to_owned(),
-            (Some(Preprocessing { shortest_side, crop, mean, std }), _) => {
-                format!("resize {shortest_side}, crop {crop}, mean {mean:?}, deviation {std:?}")
+            (Some(Preprocessing { shortest_side, crop, mean, std, square_first }), _) => {
+                let first = if *square_first { "middle square, " } else { "" };
+                format!(
+                    "{first}resize {shortest_side}, crop {crop}, mean {mean:?}, deviation {std:?}"
+                )
             }
             (None, _) => "unknown".to_owned(),
         };

@@ -13,7 +13,7 @@ use super::inference::Inference;
 use super::model::{Frame, ModelIdentity};
 use super::reference::{Reference, references_near};
 use crate::checksum::sha256;
-use crate::geography::PlaceName;
+use crate::geography::{PlaceName, place_name};
 use crate::photo::Photo;
 
 /// What a model makes of one image.
@@ -176,15 +176,16 @@ pub struct RowFacts {
     pub times: usize,
 }
 
-/// Where the camera says it was.
+/// Where the camera says it was: recorded with the image, not predicted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExifPlace {
-    /// Degrees.
-    pub latitude: f64,
-    /// Degrees.
-    pub longitude: f64,
-    /// From the answer's place.
-    pub distance_km: f64,
+    /// Where.
+    #[serde(flatten)]
+    pub place: PlaceFacts,
+    /// Always `camera`.
+    pub recorded_by: &'static str,
+    /// From the answer's place, if there is an answer.
+    pub distance_km: Option<f64>,
 }
 
 /// What an answer should hold beyond the numbers that all have.
@@ -237,11 +238,7 @@ impl Answer {
             kernel_km: summary.kernel_km,
             footprint: estimate.footprint().map(FootprintFacts::new),
             rows: best_rows(whole, options.top, estimate.inference().draws()),
-            exif: gps.map(|gps| ExifPlace {
-                latitude: gps.latitude(),
-                longitude: gps.longitude(),
-                distance_km: kilometers(gps.distance_km(summary.place)),
-            }),
+            exif: gps.map(|gps| ExifPlace::new(gps, Some(summary.place))),
             density: options.density.then(|| DensityRecord::of(whole)),
             draws: (options.draws > 0)
                 .then(|| drawn(&survey, options.draws, estimate.inference().seed)),
@@ -339,6 +336,17 @@ impl CandidateFacts {
             mass: rounded(candidate.mass, 9),
             radius_km: kilometers(candidate.radius_km),
             references: Vec::new(),
+        }
+    }
+}
+
+impl ExifPlace {
+    /// Where the camera says it was, with the name of the place.
+    pub fn new(gps: LatLon, predicted: Option<LatLon>) -> ExifPlace {
+        ExifPlace {
+            place: PlaceFacts::new(gps, &place_name(gps)),
+            recorded_by: "camera",
+            distance_km: predicted.map(|place| kilometers(gps.distance_km(place))),
         }
     }
 }

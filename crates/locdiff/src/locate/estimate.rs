@@ -65,9 +65,10 @@ impl Estimate {
         located: impl Into<Located>,
         model: ModelIdentity,
         inference: Inference,
-        warnings: Vec<String>,
+        mut warnings: Vec<String>,
     ) -> Estimate {
-        let Located { density, footprint, references } = located.into();
+        let Located { density, footprint, references, warnings: own } = located.into();
+        warnings.extend(own);
         Estimate { density, footprint, references, model, inference, warnings, within: Vec::new() }
     }
 

@@ -3,13 +3,13 @@
 use locdiff_sphere::{MultiPolygon, Survey};
 use serde_json::{Value, json};
 
-use super::answer::{Answer, CandidateFacts, FootprintFacts, PlaceFacts};
+use super::answer::{Answer, CandidateFacts, ExifPlace, FootprintFacts, PlaceFacts};
 use super::estimate::Estimate;
 use super::footprint::Footprint;
 
 impl Answer {
-    /// Regions, candidates, the answer's place, then the footprint if there is one, each with what is needed to know where it
-    /// comes from. The estimate is the one that the answer was made of.
+    /// Regions, candidates, the answer's place, then the footprint and the camera's own place if there are any, each with what
+    /// is needed to know where it comes from. The estimate is the one that the answer was made of.
     pub fn features(&self, estimate: &Estimate, levels: &[f64]) -> Vec<Value> {
         let mut features = features(&estimate.survey(), levels, &self.candidates);
         let mut properties = serde_json::to_value(&self.place).unwrap_or_default();
@@ -25,6 +25,8 @@ impl Answer {
             properties["calibrated"] = self.model.calibrated.into();
             properties["within"] = json!(self.within);
         }
+        let name = self.image.name.as_deref();
+        features.extend(self.exif.as_ref().map(|exif| recorded_feature(exif, name)));
         features
     }
 }
@@ -50,6 +52,15 @@ pub fn features(survey: &Survey<'_>, levels: &[f64], candidates: &[CandidateFact
         features.push(feature(point(&candidate.place), properties));
     }
     features
+}
+
+/// The camera's own place of an image.
+pub fn recorded_feature(exif: &ExifPlace, image: Option<&str>) -> Value {
+    let mut properties = serde_json::to_value(exif).unwrap_or_default();
+    properties["kind"] = "recorded".into();
+    properties["prediction"] = false.into();
+    properties["image"] = image.into();
+    feature(point(&exif.place), properties)
 }
 
 /// The quadrilateral; `None` if it has no area.

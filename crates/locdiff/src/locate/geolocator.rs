@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::calibration::Calibration;
 use super::estimate::Estimate;
-use super::inference::{Inference, InferenceOptions, InvalidInference, Sampler};
+use super::inference::{Inference, InferenceOptions, InvalidInference};
 use super::model::{Frame, Located, LocationModel, ModelIdentity, NotItsKind};
 use crate::checksum::Checksum;
 use crate::encoders::EncoderRecord;
@@ -50,8 +50,8 @@ impl Geolocator {
     /// The same model, asked in another way. That costs nothing: the model is shared.
     pub fn with(&self, options: &InferenceOptions) -> Result<Geolocator, InvalidInference> {
         let mut inference = self.inference.with(options);
-        if inference.sampler == Sampler::Ddim && inference.steps.is_none() {
-            inference.steps = self.model.usual_steps();
+        if inference.sampler.takes_steps() && inference.steps.is_none() {
+            inference.steps = self.model.usual_steps(inference.sampler);
         }
         inference.check()?;
         if !self.model.compares_with_maps() {
@@ -99,9 +99,10 @@ impl Geolocator {
         Geolocator { within: areas.to_vec(), ..self.clone() }
     }
 
-    /// The same model for a model that is made of it, asked in a way that [`LocationModel::check`] accepted.
+    /// The same model for a model that is made of it, asked in a way that [`LocationModel::check`] accepted: the warnings of that
+    /// are the other model's, those of an estimate concern its density only.
     pub(crate) fn asked(&self, inference: &Inference) -> Geolocator {
-        Geolocator { inference: *inference, ..self.clone() }
+        Geolocator { inference: *inference, warnings: Vec::new(), ..self.clone() }
     }
 
     /// The model itself.
@@ -137,8 +138,8 @@ impl Geolocator {
 
     /// [`LocationModel::locate_embeddings`].
     pub fn locate_embeddings(&self, embeddings: &[f32], views: usize) -> Option<Vec<Estimate>> {
-        let densities = self.model.locate_embeddings(embeddings, views, &self.inference)?;
-        Some(densities.into_iter().map(|density| self.estimate(density)).collect())
+        let located = self.model.locate_embeddings(embeddings, views, &self.inference)?;
+        Some(located.into_iter().map(|located| self.estimate(located)).collect())
     }
 
     /// [`LocationModel::takes_embeddings_of`].
@@ -180,8 +181,7 @@ impl Geolocator {
         })
     }
 
-    fn estimate(&self, located: impl Into<Located>) -> Estimate {
-        let mut located: Located = located.into();
+    fn estimate(&self, mut located: Located) -> Estimate {
         if let Some(calibration) = self.calibration() {
             located.density = calibration.apply(&located.density);
         }

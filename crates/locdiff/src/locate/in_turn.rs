@@ -19,6 +19,8 @@ pub enum ChosenBecause {
     AcceptedPicture,
     /// The one that is asked first rejected the picture.
     ForTheGround,
+    /// Somebody stated what kind of picture it is.
+    StatedScene,
 }
 
 impl fmt::Display for ChosenBecause {
@@ -30,7 +32,10 @@ impl fmt::Display for ChosenBecause {
                 "it accepted the picture as a view of the Earth from above"
             }
             ChosenBecause::ForTheGround => {
-                "it is the one installed for photographs from the ground"
+                "it is the best installed model for photographs from the ground"
+            }
+            ChosenBecause::StatedScene => {
+                "it is the best installed model for the scene that was stated"
             }
         })
     }

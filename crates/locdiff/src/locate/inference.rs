@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct Inference {
     /// How the network is asked.
     pub sampler: Sampler,
-    /// Noise levels that `ddim` visits. `ddpm` visits all that were trained, `one-pass` one.
+    /// Noise levels that `ddim` visits, or steps of `flow` and `exact`. `ddpm` visits all levels that were trained, `one-pass` one.
     pub steps: Option<usize>,
     /// Samples that are drawn for each view.
     pub samples: usize,
@@ -99,7 +99,9 @@ impl Inference {
         range("kernel_km", self.kernel_km.unwrap_or(1.0), 1.0, 5000.0)?;
         range("width_km", self.width_km.unwrap_or(1.0), 1.0, 20_000.0)?;
         match (self.sampler, self.steps) {
-            (Sampler::Ddim, Some(steps)) => range("steps", steps as f64, 2.0, 10_000.0),
+            (sampler, Some(steps)) if sampler.takes_steps() => {
+                range("steps", steps as f64, 2.0, 10_000.0)
+            }
             (_, None) => Ok(()),
             (sampler, Some(_)) => Err(InvalidInference::Steps { sampler }),
         }
@@ -187,6 +189,10 @@ pub enum Sampler {
     Ddim,
     /// Step by step through all noise levels, with fresh noise at each: the paper's.
     Ddpm,
+    /// Along a flow from noise to places: a place for each draw.
+    Flow,
+    /// Along a flow from cells of places back to noise: the whole density, slowly.
+    Exact,
 }
 
 /// Which place is taken from a density.
@@ -208,7 +214,13 @@ pub enum Decode {
 
 impl Sampler {
     /// All of them.
-    pub const ALL: [Sampler; 3] = [Sampler::OnePass, Sampler::Ddim, Sampler::Ddpm];
+    pub const ALL: [Sampler; 5] =
+        [Sampler::OnePass, Sampler::Ddim, Sampler::Ddpm, Sampler::Flow, Sampler::Exact];
+
+    /// Whether somebody can say how many steps it takes.
+    pub fn takes_steps(self) -> bool {
+        matches!(self, Sampler::Ddim | Sampler::Flow | Sampler::Exact)
+    }
 
     /// As people write it.
     pub fn name(self) -> &'static str {
@@ -216,6 +228,8 @@ impl Sampler {
             Sampler::OnePass => "one-pass",
             Sampler::Ddim => "ddim",
             Sampler::Ddpm => "ddpm",
+            Sampler::Flow => "flow",
+            Sampler::Exact => "exact",
         }
     }
 }
@@ -257,7 +271,7 @@ impl FromStr for Sampler {
             InvalidInference::Name {
                 option: "sampler",
                 text: text.to_owned(),
-                known: "one-pass, ddim, ddpm",
+                known: "one-pass, ddim, ddpm, flow, exact",
             }
         })
     }
@@ -305,7 +319,7 @@ pub enum InvalidInference {
     },
     /// Steps for a sampler that has its own.
     #[error(
-        "steps with sampler {sampler}: only ddim takes a number of steps; one-pass takes one, ddpm all that were trained"
+        "steps with sampler {sampler}: ddim, flow and exact take a number of steps; one-pass takes one, ddpm all that were trained"
     )]
     Steps {
         /// Which sampler.
@@ -364,6 +378,7 @@ mod tests {
             Inference { guidance: f64::NAN, ..default },
             Inference { steps: Some(5), ..default },
             Inference { steps: Some(1), sampler: Sampler::Ddim, ..default },
+            Inference { steps: Some(1), sampler: Sampler::Exact, ..default },
             Inference { kernel_km: Some(-1.0), ..default },
             Inference { width_km: Some(0.0), ..default },
         ] {

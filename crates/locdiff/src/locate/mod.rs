@@ -22,7 +22,7 @@ pub use answer::{
 pub use answered::{Answered, ReadPicture, answer_all};
 pub use calibration::{Calibration, Coverage, InvalidCalibration, calibrated};
 pub use estimate::{Candidate, Estimate, Summary};
-pub use features::features;
+pub use features::{features, recorded_feature};
 pub use footprint::Footprint;
 pub use geolocator::Geolocator;
 pub use in_turn::{ChosenBecause, LocateResult, NoAnswer, locate_because, locate_in_turn};

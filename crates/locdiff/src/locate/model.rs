@@ -4,7 +4,7 @@ use locdiff_gallery::EncoderIdentity;
 use locdiff_sphere::{Density, DensityRecord};
 
 use super::footprint::Footprint;
-use super::inference::{Inference, InvalidInference};
+use super::inference::{Inference, InvalidInference, Sampler};
 use super::reference::Reference;
 use crate::encoders::EncoderRecord;
 use crate::geography::Constraint;
@@ -41,14 +41,14 @@ pub trait LocationModel: Send + Sync {
     /// What the model's encoder makes of each photograph: the numbers that its answer is made of.
     fn embed(&self, photos: &[Photo]) -> Vec<Vec<f32>>;
 
-    /// A density for each row of embeddings that were made beforehand, each of so many views: `[rows, views,
-    /// width]`. `None` if the model takes photographs only.
+    /// The same for each row of embeddings that were made beforehand, each of so many views: `[rows, views, width]`. `None`
+    /// if the model takes photographs only.
     fn locate_embeddings(
         &self,
         _embeddings: &[f32],
         _views: usize,
         _inference: &Inference,
-    ) -> Option<Vec<Density>> {
+    ) -> Option<Vec<Located>> {
         None
     }
 
@@ -79,8 +79,8 @@ pub trait LocationModel: Send + Sync {
         false
     }
 
-    /// Noise levels that `ddim` visits if nobody says how many; `None` without a diffusion.
-    fn usual_steps(&self) -> Option<usize> {
+    /// Steps of a sampler if nobody says how many; `None` if the model has no such sampler.
+    fn usual_steps(&self, _sampler: Sampler) -> Option<usize> {
         None
     }
 
@@ -104,11 +104,13 @@ pub struct Located {
     pub footprint: Option<Footprint>,
     /// Photographs of a gallery that resemble it, the most similar first; none without a gallery.
     pub references: Vec<Reference>,
+    /// What to know before this density is used, such as its error.
+    pub warnings: Vec<String>,
 }
 
 impl From<Density> for Located {
     fn from(density: Density) -> Located {
-        Located { density, footprint: None, references: Vec::new() }
+        Located { density, footprint: None, references: Vec::new(), warnings: Vec::new() }
     }
 }
 

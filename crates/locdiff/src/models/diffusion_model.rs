@@ -127,6 +127,7 @@ impl DiffusionModel {
             Sampler::OnePass => Method::OnePass,
             Sampler::Ddim => Method::Ddim(inference.steps.unwrap_or(DDIM_STEPS)),
             Sampler::Ddpm => Method::Ddpm,
+            Sampler::Flow | Sampler::Exact => unreachable!("`check` refuses samplers of flows"),
         }
     }
 
@@ -216,6 +217,13 @@ impl LocationModel for DiffusionModel {
     }
 
     fn check(&self, inference: &Inference) -> Result<Vec<String>, InvalidInference> {
+        if matches!(inference.sampler, Sampler::Flow | Sampler::Exact) {
+            return Err(InvalidInference::Unsupported {
+                model: self.identity.name.clone(),
+                option: format!("sampler {}", inference.sampler),
+                remedy: "use one-pass, ddim or ddpm".to_owned(),
+            });
+        }
         let mut warnings: Vec<String> = self.other_file.iter().cloned().collect();
         let levels = self.diffusion.trained_levels().count();
         let share_at_full_noise = self.about.training.map(|facts| facts.share_at_full_noise);
@@ -325,8 +333,9 @@ impl LocationModel for DiffusionModel {
         embeddings: &[f32],
         views: usize,
         inference: &Inference,
-    ) -> Option<Vec<Density>> {
-        Some(self.densities(embeddings, views, inference))
+    ) -> Option<Vec<Located>> {
+        let densities = self.densities(embeddings, views, inference);
+        Some(densities.into_iter().map(Located::from).collect())
     }
 
     fn takes_embeddings_of(&self) -> Option<(&EncoderRecord, usize)> {
@@ -363,7 +372,7 @@ impl LocationModel for DiffusionModel {
             && self.about.training.is_none_or(is_sampled)
     }
 
-    fn usual_steps(&self) -> Option<usize> {
+    fn usual_steps(&self, _sampler: Sampler) -> Option<usize> {
         Some(DDIM_STEPS.min(self.diffusion.trained_levels().count()))
     }
 

@@ -40,6 +40,8 @@ pub enum ModelKind {
     Gallery,
     /// A density model, a gallery, and a rule that makes one density of both.
     Hybrid,
+    /// A flow on the sphere from noise to places: plonk's published models.
+    Flow,
 }
 
 impl ModelKind {
@@ -51,6 +53,7 @@ impl ModelKind {
             ModelKind::Geoclip => "geoclip",
             ModelKind::Gallery => "gallery",
             ModelKind::Hybrid => "hybrid",
+            ModelKind::Flow => "flow",
         }
     }
 }

@@ -7,7 +7,7 @@ use super::directory::ModelDirectory;
 use super::earth_view::{EarthViewEncoder, NAME as BUILT_IN, built_in_embedder};
 use super::home::ModelHome;
 use super::opening::{CannotOpen, EncoderSource, OpenOptions};
-use crate::encoders::{Embedder, EncoderRecord, ImageEncoder, InvalidEncoder};
+use crate::encoders::{Embedder, EncoderRecord, ImageEncoder, InvalidEncoder, Reading};
 use burn::tensor::Device;
 use locdiff_gallery::Gallery;
 
@@ -23,22 +23,38 @@ pub fn open_encoder(
     if name == BUILT_IN {
         return Ok(Some(Arc::new(built_in_embedder(device))));
     }
-    let path = Path::new(name);
-    if path.exists() {
-        return Ok(Some(open_path(path, device)?));
+    if Path::new(name).exists() {
+        return Ok(Some(open_path(Path::new(name), &Reading::Published, device)?));
     }
     let Some(directory) = home.encoder(name) else { return Ok(None) };
     let bare = name.split('@').next().unwrap_or(name);
     // The hub's cache keeps a commit's files under its name.
     let revision = directory.file_name().and_then(|name| name.to_str());
     let revision = revision.filter(|name| name.len() == 40 && directory != home.model(bare));
-    Ok(Some(Arc::new(ImageEncoder::open(&directory, device)?.named(bare, revision))))
+    let encoder = ImageEncoder::open_as(&Reading::of(bare), &directory, device)?;
+    Ok(Some(Arc::new(encoder.named(bare, revision))))
 }
 
-fn open_path(path: &Path, device: &Device) -> Result<Arc<dyn Embedder>, InvalidEncoder> {
+impl OpenOptions {
+    /// An installed encoder by name; `None` if it is not on this machine.
+    pub(super) fn installed_encoder(
+        &self,
+        name: &str,
+    ) -> Result<Option<Arc<dyn Embedder>>, CannotOpen> {
+        let (home, device) = (self.home()?, self.device()?);
+        let key = (home.directory().to_owned(), name.to_owned(), self.device.clone());
+        Ok(self.shared.get_or_open(key, || open_encoder(name, &home, &device))?)
+    }
+}
+
+fn open_path(
+    path: &Path,
+    reading: &Reading,
+    device: &Device,
+) -> Result<Arc<dyn Embedder>, InvalidEncoder> {
     Ok(match EarthViewEncoder::open(path, device) {
         Some(encoder) => Arc::new(encoder?),
-        None => Arc::new(ImageEncoder::open(path, device)?),
+        None => Arc::new(ImageEncoder::open_as(reading, path, device)?),
     })
 }
 
@@ -53,9 +69,10 @@ pub(super) fn find_encoder(
         Ok(()) => Ok(Some(encoder)),
         Err(error) => Err(CannotOpen::OtherEncoder { model: model.to_owned(), error }),
     };
+    let reading = record.name.as_deref().map(Reading::of).unwrap_or_default();
     match &options.encoder {
         EncoderSource::NotNeeded => return Ok(None),
-        EncoderSource::Path(path) => return checked(open_given(path, model, options)?),
+        EncoderSource::Path(path) => return checked(open_given(path, &reading, model, options)?),
         EncoderSource::Installed => {}
     }
     if !record.is_known() {
@@ -64,7 +81,7 @@ pub(super) fn find_encoder(
     }
     let own = directory.path().join(OWN);
     if own.is_dir() {
-        return checked(open_path(&own, &options.device()?)?);
+        return checked(open_path(&own, &reading, &options.device()?)?);
     }
     let missing = |remedy: String| CannotOpen::Missing {
         model: model.to_owned(),
@@ -75,10 +92,9 @@ pub(super) fn find_encoder(
         return Err(missing("Give the encoder's directory with --encoder PATH".to_owned()));
     };
     let revision = record.revision.as_ref().map_or(String::new(), |commit| format!("@{commit}"));
-    let (home, device) = (options.home()?, options.device()?);
-    let found = match open_encoder(&format!("{name}{revision}"), &home, &device)? {
+    let found = match options.installed_encoder(&format!("{name}{revision}"))? {
         // Another commit may have the same weights.
-        None => open_encoder(name, &home, &device)?,
+        None => options.installed_encoder(name)?,
         found => found,
     };
     match found {
@@ -95,6 +111,7 @@ pub(super) fn find_encoder(
 /// The encoder that somebody gave, by path or name.
 fn open_given(
     path: &Path,
+    reading: &Reading,
     model: &str,
     options: &OpenOptions,
 ) -> Result<Arc<dyn Embedder>, CannotOpen> {
@@ -104,8 +121,10 @@ fn open_given(
         missing: format!("there is no encoder `{name}`"),
         remedy: "Give the directory of an encoder, or the name of an installed one".to_owned(),
     };
-    let found = open_encoder(&name, &options.home()?, &options.device()?)?;
-    found.ok_or_else(missing)
+    if path.exists() {
+        return Ok(open_path(path, reading, &options.device()?)?);
+    }
+    options.installed_encoder(&name)?.ok_or_else(missing)
 }
 
 /// The encoder of a gallery, checked to be the one that made its embeddings; `None` if it isn't needed.
@@ -115,10 +134,11 @@ pub(super) fn find_gallery_encoder(
     options: &OpenOptions,
 ) -> Result<Option<Arc<dyn Embedder>>, CannotOpen> {
     let (model, wanted, own) = (directory.name(), gallery.encoder(), directory.path().join(OWN));
+    let reading = Reading::of(&wanted.name);
     let encoder = match &options.encoder {
         EncoderSource::NotNeeded => return Ok(None),
-        EncoderSource::Path(path) => open_given(path, &model, options)?,
-        EncoderSource::Installed if own.is_dir() => open_path(&own, &options.device()?)?,
+        EncoderSource::Path(path) => open_given(path, &reading, &model, options)?,
+        EncoderSource::Installed if own.is_dir() => open_path(&own, &reading, &options.device()?)?,
         EncoderSource::Installed => {
             let record = EncoderRecord::of_gallery(wanted);
             let command =
@@ -131,8 +151,7 @@ pub(super) fn find_gallery_encoder(
                     command.unwrap_or_else(|| "Give".to_owned())
                 ),
             };
-            let found = open_encoder(&wanted.name, &options.home()?, &options.device()?)?;
-            found.ok_or_else(missing)?
+            options.installed_encoder(&wanted.name)?.ok_or_else(missing)?
         }
     };
     gallery.check_encoder(&encoder.record().for_gallery(encoder.width()))?;

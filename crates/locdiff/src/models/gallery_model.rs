@@ -145,14 +145,13 @@ impl LocationModel for GalleryModel {
         embeddings: &[f32],
         views: usize,
         _inference: &Inference,
-    ) -> Option<Vec<Density>> {
+    ) -> Option<Vec<Located>> {
         let width = self.gallery.encoder().dimension;
-        let density = |row: &[f32]| match self.located(&mean_direction(row, width)) {
-            Ok(located) => located.density,
-            // An embedding of no use is similar to nothing.
-            Err(_) => Density::uniform(),
+        // An embedding of no use is similar to nothing.
+        let located = |row: &[f32]| {
+            self.located(&mean_direction(row, width)).unwrap_or_else(|_| Density::uniform().into())
         };
-        Some(embeddings.par_chunks_exact(views * width).map(density).collect())
+        Some(embeddings.par_chunks_exact(views * width).map(located).collect())
     }
 
     fn takes_embeddings_of(&self) -> Option<(&EncoderRecord, usize)> {

@@ -23,8 +23,8 @@ use crate::checksum::Checksum;
 use crate::encoders::EncoderRecord;
 use crate::geography::Constraint;
 use crate::locate::{
-    Frame, Geolocator, Inference, InvalidInference, Located, LocationModel, ModelIdentity,
-    NotItsKind,
+    Estimate, Frame, Geolocator, Inference, InvalidInference, Located, LocationModel,
+    ModelIdentity, NotItsKind, Sampler,
 };
 use crate::photo::Photo;
 
@@ -195,7 +195,7 @@ impl HybridModel {
         let estimate = self.model.asked(inference).locate_embeddings(embedding, 1)?.pop()?;
         let removed = Some(removed);
         let query = self.query(embedding, embedding.len());
-        Some(self.combined(estimate.density().clone(), &query, inference, &[], removed))
+        Some(self.combined(&estimate, &query, inference, &[], removed))
     }
 
     /// What the gallery is searched with, from the embeddings of one or several views.
@@ -212,17 +212,22 @@ impl HybridModel {
     /// What the model and the gallery make of a photograph together. An embedding of no use leaves the model's density.
     fn combined(
         &self,
-        density: Density,
+        estimate: &Estimate,
         query: &[f32],
         inference: &Inference,
         within: &[Constraint],
         removed: Option<&Area>,
     ) -> Located {
+        let density = estimate.density();
         let found = match self.config.rule {
-            HybridRule::Product => self.product(&density, query, removed),
-            HybridRule::Paper => self.paper(&density, query, inference, within, removed),
+            HybridRule::Product => self.product(density, query, removed),
+            HybridRule::Paper => self.paper(density, query, inference, within, removed),
         };
-        found.unwrap_or_else(|_| density.into())
+        Located {
+            footprint: estimate.footprint().copied(),
+            warnings: estimate.warnings().to_vec(),
+            ..found.unwrap_or_else(|_| density.clone().into())
+        }
     }
 
     fn product(
@@ -409,10 +414,7 @@ impl LocationModel for HybridModel {
         let jobs = estimates.into_par_iter().zip(&queries);
         jobs.map(|(estimate, query)| {
             let estimate = estimate?;
-            let density = estimate.density().clone();
-            let query = self.query(query, query.len());
-            let located = self.combined(density, &query, inference, within, None);
-            Ok(Located { footprint: estimate.footprint().copied(), ..located })
+            Ok(self.combined(&estimate, &self.query(query, query.len()), inference, within, None))
         })
         .collect()
     }
@@ -426,13 +428,13 @@ impl LocationModel for HybridModel {
         embeddings: &[f32],
         views: usize,
         inference: &Inference,
-    ) -> Option<Vec<Density>> {
+    ) -> Option<Vec<Located>> {
         let (_, width) = self.model.takes_embeddings_of()?;
         let estimates = self.model.asked(inference).locate_embeddings(embeddings, views)?;
         let jobs = estimates.into_par_iter().zip(embeddings.par_chunks_exact(views * width));
         let combined = jobs.map(|(estimate, row)| {
             let query = self.query(row, width);
-            self.combined(estimate.density().clone(), &query, inference, &[], None).density
+            self.combined(&estimate, &query, inference, &[], None)
         });
         Some(combined.collect())
     }
@@ -457,8 +459,8 @@ impl LocationModel for HybridModel {
         self.model.model().compares_with_maps()
     }
 
-    fn usual_steps(&self) -> Option<usize> {
-        self.model.model().usual_steps()
+    fn usual_steps(&self, sampler: Sampler) -> Option<usize> {
+        self.model.model().usual_steps(sampler)
     }
 
     fn evaluations(&self, inference: &Inference) -> usize {

@@ -5,6 +5,7 @@ mod diffusion_model;
 mod directory;
 pub mod earth_view;
 mod encoder_search;
+pub mod flow;
 mod gallery_model;
 pub mod geoclip;
 mod home;
@@ -15,6 +16,7 @@ mod opening;
 mod registry;
 mod sample_kernel;
 mod self_test;
+mod shared_encoders;
 
 pub use diffusion_files::{CONDITION_FILE, DiffusionAbout, TrainingFacts};
 pub use diffusion_model::DiffusionModel;
@@ -27,9 +29,10 @@ pub use hybrid_files::{HybridConfig, HybridRule};
 pub use hybrid_making::{HeldOut, create_hybrid};
 pub use opening::{CannotOpen, EncoderSource, MissingPart, OpenOptions};
 pub use registry::{
-    BUILT_IN, FOR_THE_GROUND, calibration_directory, installed_models, model_directories,
-    model_directory,
+    BUILT_IN, FOR_THE_GROUND, calibration_directory, ground_model, installed_models,
+    model_directories, model_directory,
 };
 pub use self_test::{
     SelfTest, SelfTestFailed, record_published_geoclip, test_earth_view, test_encoder, test_geoclip,
 };
+pub use shared_encoders::SharedEncoders;

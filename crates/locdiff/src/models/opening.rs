@@ -8,6 +8,7 @@ use locdiff_gallery::GalleryError;
 use super::directory::InvalidModel;
 use super::geoclip::GeoClipError;
 use super::home::{ModelHome, NoHome};
+use super::shared_encoders::SharedEncoders;
 use crate::encoders::{DifferentEncoder, InvalidEncoder};
 use crate::locate::InvalidInference;
 use crate::tensors::{UnknownDevice, device_by_name};
@@ -21,6 +22,8 @@ pub struct OpenOptions {
     pub home: Option<ModelHome>,
     /// Where the model's image encoder comes from.
     pub encoder: EncoderSource,
+    /// Models that are opened with the same options, or with a copy of them, share their encoders.
+    pub shared: SharedEncoders,
 }
 
 /// Where a model's image encoder comes from.
@@ -38,7 +41,12 @@ pub enum EncoderSource {
 
 impl Default for OpenOptions {
     fn default() -> OpenOptions {
-        OpenOptions { device: "cpu".to_owned(), home: None, encoder: EncoderSource::Installed }
+        OpenOptions {
+            device: "cpu".to_owned(),
+            home: None,
+            encoder: EncoderSource::Installed,
+            shared: SharedEncoders::default(),
+        }
     }
 }
 
@@ -157,7 +165,8 @@ pub enum CannotOpen {
     Encoder(#[from] InvalidEncoder),
 }
 
-const KNOWN_MODELS: &str = "earth-view, geoclip, geoclip-even";
+const KNOWN_MODELS: &str =
+    "earth-view, geoclip, geoclip-even, plonk-yfcc, plonk-inaturalist, plonk-osv5m";
 
 /// A part of a model that isn't on this machine, and how to get it.
 #[derive(Debug, Clone, PartialEq, Eq)]

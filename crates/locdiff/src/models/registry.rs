@@ -7,6 +7,7 @@ use locdiff_gallery::{Fusion, Gallery};
 use super::diffusion_model::DiffusionModel;
 use super::directory::{InvalidModel, ModelDirectory, ModelKind};
 use super::earth_view::{self, EarthLocator};
+use super::flow::{FlowModel, PublishedFlow};
 use super::gallery_model::GalleryModel;
 use super::geoclip::GeoClipLocator;
 use super::home::ModelHome;
@@ -17,14 +18,16 @@ use crate::locate::{Calibration, Geolocator};
 
 /// The model inside the program.
 pub const BUILT_IN: &str = earth_view::NAME;
-/// The one that is asked about photographs from the ground, if it is installed.
-pub const FOR_THE_GROUND: &str = "geoclip";
+/// Models for photographs from the ground, the one to ask first at the front: those for photographs of all kinds, then the one for
+/// street views, and the one for animals and plants.
+pub const FOR_THE_GROUND: [&str; 4] = ["plonk-yfcc", GEOCLIP, "plonk-osv5m", "plonk-inaturalist"];
+const GEOCLIP: &str = "geoclip";
 /// The same over an even grid of places.
 const OVER_A_GRID: &str = "geoclip-even";
 
 impl Geolocator {
     /// A model by name or by directory: `earth-view` (built in, for views of the Earth from above), `geoclip` (over its own
-    /// gallery of places), `geoclip-even` (over an even grid), or a path such as `runs/first/model`.
+    /// gallery of places), `geoclip-even` (over an even grid), `plonk-yfcc` (and other published flows), or a path such as `runs/first/model`.
     pub fn open(name: &str) -> Result<Geolocator, CannotOpen> {
         Geolocator::open_with(name, &OpenOptions::default(), &mut |_, _| {})
     }
@@ -43,15 +46,15 @@ impl Geolocator {
             return directory
                 .map_or(Ok(model.clone()), |directory| with_calibration(&model, &directory));
         }
-        if name == FOR_THE_GROUND || name == OVER_A_GRID {
+        if name == GEOCLIP || name == OVER_A_GRID {
             let home = options.home()?;
-            let (directory, even) = (home.model(FOR_THE_GROUND), name == OVER_A_GRID);
+            let (directory, even) = (home.model(GEOCLIP), name == OVER_A_GRID);
             let model = GeoClipLocator::open(&directory, even, options, progress)?;
             // Over another list of places it is another model.
             return with_calibration(&Geolocator::from_model(model)?, &home.model(name));
         }
         let path = model_directory(name, options.home().ok().as_ref())
-            .ok_or_else(|| CannotOpen::Unknown(name.to_owned()))?;
+            .ok_or_else(|| not_installed(name))?;
         let directory = ModelDirectory::read(&path)?;
         let model = match directory.kind() {
             ModelKind::Diffusion => {
@@ -65,6 +68,7 @@ impl Geolocator {
                 let model = GeoClipLocator::open(&path, false, options, progress)?;
                 Geolocator::from_model(model)
             }
+            ModelKind::Flow => Geolocator::from_model(FlowModel::open(&directory, options)?),
             ModelKind::Gallery => Geolocator::from_model(GalleryModel::open(&directory, options)?),
             ModelKind::Hybrid => {
                 let fusion = Fusion::read(&path)?;
@@ -72,6 +76,18 @@ impl Geolocator {
             }
         }?;
         with_calibration(&model, &path)
+    }
+}
+
+/// A model that can be fetched is missing, others are unknown.
+fn not_installed(name: &str) -> CannotOpen {
+    if PublishedFlow::named(name).is_none() {
+        return CannotOpen::Unknown(name.to_owned());
+    }
+    CannotOpen::Missing {
+        model: name.to_owned(),
+        missing: "it is not on this machine".to_owned(),
+        remedy: format!("Get it with `locdiff model fetch {name}`"),
     }
 }
 
@@ -142,17 +158,29 @@ pub fn model_directory(name: &str, home: Option<&ModelHome>) -> Option<PathBuf> 
     }
     // Where models live nobody may climb out of.
     let is_name = path.components().count() == 1 && !name.starts_with('.');
-    let name = if name == OVER_A_GRID { FOR_THE_GROUND } else { name };
+    let name = if name == OVER_A_GRID { GEOCLIP } else { name };
     home.map(|home| home.model(name)).filter(|directory| is_name && directory.is_dir())
 }
 
 /// Models that are complete on this machine, the one to ask first at the front.
 pub fn installed_models(home: &ModelHome) -> Vec<String> {
     let mut names = vec![BUILT_IN.to_owned()];
-    if GeoClipLocator::missing(&home.model(FOR_THE_GROUND), home).is_none() {
-        names.extend([FOR_THE_GROUND, OVER_A_GRID].map(str::to_owned));
+    if GeoClipLocator::missing(&home.model(GEOCLIP), home).is_none() {
+        names.extend([GEOCLIP, OVER_A_GRID].map(str::to_owned));
     }
+    let is_complete = |flow: &&PublishedFlow| {
+        let directory = ModelDirectory::read(&home.model(flow.name));
+        directory.is_ok_and(|directory| directory.kind() == ModelKind::Flow)
+            && home.encoder(flow.encoder).is_some()
+    };
+    names.extend(PublishedFlow::all().iter().filter(is_complete).map(|flow| flow.name.to_owned()));
     names
+}
+
+/// The best of these models for photographs from the ground.
+pub fn ground_model<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<&'static str> {
+    let names: Vec<&str> = names.into_iter().collect();
+    FOR_THE_GROUND.into_iter().find(|name| names.contains(name))
 }
 
 /// Directories in the home of models that hold a model, by name, or what is wrong with them. Encoders are not

@@ -201,22 +201,48 @@ fn pictures_are_prepared_as_transformers_prepare_them() {
     let prepared = fs::read(folder().join("prepared.bin")).unwrap();
     for case in list(&all["preprocessing"]) {
         let preprocessing = processor(case["processor"].as_str().unwrap());
-        let photo = pattern(number(case, "width"), number(case, "height"));
-        let found = preprocessing.apply(&photo);
-        let plane = found.len() / 3;
         let bytes = prepared[number(case, "offset") as usize..].as_chunks::<4>().0;
-        let places = (0..found.len()).step_by(stride);
-        let count = places.len();
-        let mut exact = 0;
-        for (place, bytes) in places.zip(bytes) {
-            let expected = f32::from_le_bytes(*bytes);
-            // One grey level is this much after normalising.
-            let level = 1.0 / (255.0 * preprocessing.std[place / plane]);
-            let levels = (found[place] - expected).abs() / level;
-            assert!(levels < 1.001, "{case}, at {place}: {} for {expected}", found[place]);
-            exact += usize::from(found[place] == expected);
-        }
+        let expected = bytes.iter().map(|bytes| f32::from_le_bytes(*bytes));
+        let (exact, count) = same_numbers(&preprocessing, case, stride, expected);
         assert!(exact as f64 > 0.999 * count as f64, "{case}: {exact} of {count} the same");
+    }
+}
+
+/// How many numbers of a picture are those that are expected, and how many there are. None is off by more than a grey level.
+fn same_numbers(
+    preprocessing: &Preprocessing,
+    case: &Value,
+    stride: usize,
+    expected: impl Iterator<Item = f32>,
+) -> (usize, usize) {
+    let (width, height) = (number(case, "width"), number(case, "height"));
+    let found = preprocessing.apply(&pattern(width, height));
+    let plane = found.len() / 3;
+    let places = (0..found.len()).step_by(stride);
+    let (mut exact, count) = (0, places.len());
+    for (place, expected) in places.zip(expected) {
+        // One grey level is this much after normalising.
+        let level = 1.0 / (255.0 * preprocessing.std[place / plane]);
+        let levels = (found[place] - expected).abs() / level;
+        let at = format!("{width}×{height}, at {place}");
+        assert!(levels < 1.001, "{at}: {} for {expected}", found[place]);
+        exact += usize::from(levels < 1e-4);
+    }
+    (exact, count)
+}
+
+/// The square first, then its size.
+#[test]
+fn pictures_are_prepared_as_plonk_prepares_them() {
+    let path = folder().join("../plonk/pictures.json");
+    let cases: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    for case in list(&cases) {
+        let expected: Vec<f32> = serde_json::from_value(case["numbers"].clone()).unwrap();
+        let stride = number(case, "stride") as usize;
+        let (exact, count) =
+            same_numbers(&Preprocessing::PLONK, case, stride, expected.iter().copied());
+        assert_eq!(count, expected.len());
+        assert!(exact as f64 > 0.99 * count as f64, "{exact} of {count} the same");
     }
 }
 
@@ -226,8 +252,7 @@ fn views_are_cut_as_torchvision_cuts_them() {
     let stride = number(&all, "stride") as usize;
     let prepared = fs::read(folder().join("prepared.bin")).unwrap();
     // Grey levels come out as they are.
-    let plain =
-        Preprocessing { shortest_side: 224, crop: 224, mean: [0.0; 3], std: [1.0 / 255.0; 3] };
+    let plain = Preprocessing::plain(224, 224, [0.0; 3], [1.0 / 255.0; 3]);
     for case in list(&all["views"]) {
         let found: Vec<u8> = if case["kind"] == "ten-crop" {
             let photo = pattern(number(case, "width"), number(case, "height"));

@@ -30,20 +30,37 @@ pub struct Preprocessing {
     pub mean: [f32; 3],
     /// What is left is divided by this.
     pub std: [f32; 3],
+    /// Whether the largest square in the middle is cut out before it is resized to the crop, as plonk does, instead of resizing
+    /// first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub square_first: bool,
 }
 
 impl Preprocessing {
     /// CLIP with an input of 224 pixels; GeoCLIP too.
-    pub const CLIP: Preprocessing =
-        Preprocessing { shortest_side: 224, crop: 224, mean: CLIP_MEAN, std: CLIP_STD };
+    pub const CLIP: Preprocessing = Preprocessing::plain(224, 224, CLIP_MEAN, CLIP_STD);
 
     /// CLIP ViT-L/14@336px.
-    pub const CLIP_336: Preprocessing =
-        Preprocessing { shortest_side: 336, crop: 336, mean: CLIP_MEAN, std: CLIP_STD };
+    pub const CLIP_336: Preprocessing = Preprocessing::plain(336, 336, CLIP_MEAN, CLIP_STD);
 
     /// DINOv2: 224 pixels out of 256.
-    pub const DINO_V2: Preprocessing =
-        Preprocessing { shortest_side: 256, crop: 224, mean: IMAGENET_MEAN, std: IMAGENET_STD };
+    pub const DINO_V2: Preprocessing = Preprocessing::plain(256, 224, IMAGENET_MEAN, IMAGENET_STD);
+
+    /// DINOv2 as plonk uses it: the middle, resized to 336 pixels.
+    pub const PLONK: Preprocessing = Preprocessing {
+        square_first: true,
+        ..Preprocessing::plain(336, 336, IMAGENET_MEAN, IMAGENET_STD)
+    };
+
+    /// Resized first, then cropped.
+    pub const fn plain(
+        shortest_side: u32,
+        crop: u32,
+        mean: [f32; 3],
+        std: [f32; 3],
+    ) -> Preprocessing {
+        Preprocessing { shortest_side, crop, mean, std, square_first: false }
+    }
 
     /// Numbers that a picture becomes: 3·crop².
     pub fn len(&self) -> usize {
@@ -76,6 +93,9 @@ impl Preprocessing {
     /// RGB of the centre, `crop`×`crop`.
     pub(super) fn centre(&self, photo: &Photo) -> Vec<u8> {
         let crop = self.crop;
+        if self.square_first {
+            return photo.cut_and_resized(photo.middle_square(), crop);
+        }
         let size = photo.size_with_shortest(self.shortest_side);
         // Where the area begins in the resized picture, how long it is, and the black before it.
         let along = |length: u64| match u32::try_from(length) {

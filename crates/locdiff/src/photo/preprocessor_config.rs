@@ -70,12 +70,8 @@ impl Preprocessing {
         ensure(usual, "rescale_factor", || factor.to_string(), "1/255")?;
         let positive = config.image_std.iter().all(|&std| std.is_finite() && std > 0.0);
         ensure(positive, "image_std", || format!("{:?}", config.image_std), "positive numbers")?;
-        Ok(Preprocessing {
-            shortest_side: shortest_side(&config)?,
-            crop: crop(&config)?,
-            mean: config.image_mean,
-            std: config.image_std,
-        })
+        let (shortest_side, crop) = (shortest_side(&config)?, crop(&config)?);
+        Ok(Preprocessing::plain(shortest_side, crop, config.image_mean, config.image_std))
     }
 }
 

@@ -30,6 +30,14 @@ impl Photo {
         }
     }
 
+    /// The largest square in the middle, as torchvision's `center_crop` cuts it: halves of pixels are rounded to even.
+    pub(super) fn middle_square(&self) -> Area {
+        let (width, height) = (self.width(), self.height());
+        let side = width.min(height);
+        let before = |length: u32| (f64::from(length - side) / 2.0).round_ties_even() as u64;
+        Area { left: before(width), top: before(height), width: side, height: side }
+    }
+
     /// The square in the middle of the picture, resized to so many pixels along a side: red, green
     /// and blue bytes, row by row.
     pub fn square(&self, side: u32) -> Vec<u8> {

@@ -88,40 +88,80 @@ pub fn write_weights<M: Module>(
 /// The module with its weights replaced by those of a file, which must have the same names
 /// and shapes.
 pub fn read_weights<M: Module>(module: M, path: &Path) -> Result<M, InvalidWeights> {
-    let file = fs::read(path).map_err(|source| InvalidWeights::File {
-        what: "read",
-        path: path.into(),
-        source,
-    })?;
-    let tensors = SafeTensors::deserialize(&file)
-        .map_err(|error| InvalidWeights::Format { path: path.into(), reason: error.to_string() })?;
+    let mut weights = FileOfWeights::read(path)?;
     let expected = collect(&module);
-    let name_error = |name: &str, has, wants| InvalidWeights::Name {
-        path: path.into(),
-        name: name.to_owned(),
-        has,
-        wants,
-    };
-    if let Some(extra) = tensors.names().into_iter().find(|name| !expected.contains_key(*name)) {
-        return Err(name_error(extra, "has a tensor", "has no place for it"));
+    if let Some(extra) = weights.tensors.keys().find(|name| !expected.contains_key(*name)) {
+        return Err(weights.unknown(extra));
     }
     let mut values = BTreeMap::new();
-    for (name, (shape, _)) in &expected {
-        let Ok(view) = tensors.tensor(name) else {
-            return Err(name_error(name, "lacks a tensor", "wants it"));
-        };
-        if view.dtype() != Dtype::F32 || view.shape() != shape {
-            return Err(InvalidWeights::Shape {
-                path: path.into(),
-                name: name.clone(),
-                found: format!("{:?} {:?}", view.dtype(), view.shape()),
-                expected: format!("F32 {shape:?}"),
-            });
-        }
-        let (numbers, _) = view.data().as_chunks::<4>();
-        values.insert(name.clone(), numbers.iter().map(|b| f32::from_le_bytes(*b)).collect());
+    for (name, (shape, _)) in expected {
+        let numbers = weights.take(&name, &shape)?;
+        values.insert(name, numbers);
     }
     Ok(replace(module, values))
+}
+
+/// All tensors of a safetensors file, to be taken one by one.
+pub(crate) struct FileOfWeights {
+    path: PathBuf,
+    tensors: Weights,
+}
+
+impl FileOfWeights {
+    /// Reads a file of f32 tensors.
+    pub(crate) fn read(path: &Path) -> Result<FileOfWeights, InvalidWeights> {
+        let file = fs::read(path).map_err(|source| InvalidWeights::File {
+            what: "read",
+            path: path.into(),
+            source,
+        })?;
+        let views = SafeTensors::deserialize(&file).map_err(|error| InvalidWeights::Format {
+            path: path.into(),
+            reason: error.to_string(),
+        })?;
+        let mut tensors = Weights::new();
+        for (name, view) in views.iter() {
+            if view.dtype() != Dtype::F32 {
+                return Err(InvalidWeights::Shape {
+                    path: path.into(),
+                    name: name.to_owned(),
+                    found: format!("{:?} {:?}", view.dtype(), view.shape()),
+                    expected: "F32".to_owned(),
+                });
+            }
+            let (numbers, _) = view.data().as_chunks::<4>();
+            let numbers = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+            tensors.insert(name.to_owned(), (view.shape().to_vec(), numbers));
+        }
+        Ok(FileOfWeights { path: path.into(), tensors })
+    }
+
+    /// The numbers of a tensor of this shape.
+    pub(crate) fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, InvalidWeights> {
+        match self.tensors.remove(name) {
+            None => Err(self.name_error(name, "lacks a tensor", "wants it")),
+            Some((found, numbers)) if found == shape => Ok(numbers),
+            Some((found, _)) => Err(InvalidWeights::Shape {
+                path: self.path.clone(),
+                name: name.to_owned(),
+                found: format!("F32 {found:?}"),
+                expected: format!("F32 {shape:?}"),
+            }),
+        }
+    }
+
+    /// Refuses a file with more in it than was taken: it isn't the file that we think it is.
+    pub(crate) fn expect_empty(self) -> Result<(), InvalidWeights> {
+        self.tensors.keys().next().map_or(Ok(()), |name| Err(self.unknown(name)))
+    }
+
+    fn unknown(&self, name: &str) -> InvalidWeights {
+        self.name_error(name, "has a tensor", "has no place for it")
+    }
+
+    fn name_error(&self, name: &str, has: &'static str, wants: &'static str) -> InvalidWeights {
+        InvalidWeights::Name { path: self.path.clone(), name: name.to_owned(), has, wants }
+    }
 }
 
 /// The module with its parameters replaced by numbers of the same names and shapes.

@@ -56,8 +56,8 @@ impl LocationModel for Stub {
         embeddings: &[f32],
         views: usize,
         _inference: &Inference,
-    ) -> Option<Vec<Density>> {
-        Some(vec![self.density.clone(); embeddings.len() / (3 * views)])
+    ) -> Option<Vec<Located>> {
+        Some(vec![self.density.clone().into(); embeddings.len() / (3 * views)])
     }
 
     fn takes_embeddings_of(&self) -> Option<(&EncoderRecord, usize)> {
@@ -141,7 +141,7 @@ fn the_product_with_a_gallery_that_says_nothing_is_the_model() {
     let density = spread(&[paris(), at(-33.9, 151.2)], 300.0);
     let model = hybrid(stub(density.clone()), &gallery, HybridRule::Product).unwrap();
     let query = embedding(tokyo());
-    let answer = model.locate_embeddings(&query, 1, &model.inference()).unwrap().remove(0);
+    let answer = model.locate_embeddings(&query, 1, &model.inference()).unwrap().remove(0).density;
     assert_eq!(largest_difference(&answer, &density), 0.0);
     // One of the two said where its prior comes from, and both are named.
     let prior = model.identity().prior.as_ref().unwrap();
@@ -171,12 +171,12 @@ fn the_product_overrules_a_wrong_model_and_the_paper_does_not() {
     // Embedding beforehand makes no difference.
     let query = embedding(tokyo());
     let again = product.locate_embeddings(&query, 1, &product.inference()).unwrap().remove(0);
-    assert_eq!(largest_difference(&again, &located.density), 0.0);
+    assert_eq!(largest_difference(&again.density, &located.density), 0.0);
 
     let wrong = stub(spread(&[paris()], 100.0));
     let paper = hybrid(wrong, &gallery, HybridRule::Paper).unwrap();
     let answer = paper.locate_embeddings(&query, 1, &paper.inference()).unwrap().remove(0);
-    let place = answer.survey().modes().modes[0].place;
+    let place = answer.density.survey().modes().modes[0].place;
     assert!(place.distance_km(paris()) < 1000.0, "{place}");
 }
 
@@ -193,7 +193,7 @@ fn the_papers_rule_answers_with_the_most_similar_reference_near_a_sample() {
     let inference = Inference { samples: samples.len(), ..model.inference() };
     for truth in [tokyo(), at(50.0, 0.0), at(-20.0, -175.0), at(85.0, 0.0)] {
         let query = embedding(truth);
-        let answer = model.locate_embeddings(&query, 1, &inference).unwrap().remove(0);
+        let answer = model.locate_embeddings(&query, 1, &inference).unwrap().remove(0).density;
         let Density::PointMasses(spread) = &answer else { panic!("{answer}") };
         let [winner] = spread.points().places() else { panic!("one reference") };
         let is_near = |place: LatLon| samples.iter().any(|s| s.distance_km(place) <= 200.0);
@@ -209,8 +209,8 @@ fn the_papers_rule_answers_with_the_most_similar_reference_near_a_sample() {
     let density = Density::mixture(parts).unwrap();
     let sampled = hybrid(stub(density.clone()), &gallery, HybridRule::Paper).unwrap();
     let ask = || sampled.locate_embeddings(&embedding(tokyo()), 1, &sampled.inference()).unwrap();
-    assert_eq!(largest_difference(&ask()[0], &ask()[0]), 0.0);
-    let place = ask()[0].survey().modes().modes[0].place;
+    assert_eq!(largest_difference(&ask()[0].density, &ask()[0].density), 0.0);
+    let place = ask()[0].density.survey().modes().modes[0].place;
     assert!(place.distance_km(tokyo()) < 400.0, "{place}");
     assert!(sampled.check(&sampled.inference()).unwrap()[0].contains("one reference"));
     // Within an area, only its references count.
@@ -225,7 +225,7 @@ fn the_papers_rule_answers_with_the_most_similar_reference_near_a_sample() {
     write_gallery(&far, ENCODER, 3, &[at(-80.0, 0.0)]);
     let alone = hybrid(stub(density.clone()), &far, HybridRule::Paper).unwrap();
     let answer = alone.locate_embeddings(&embedding(tokyo()), 1, &alone.inference()).unwrap();
-    assert_eq!(largest_difference(&answer[0], &density), 0.0);
+    assert_eq!(largest_difference(&answer[0].density, &density), 0.0);
 }
 
 /// Views of other lengths count the same: one that is far longer does not decide.
@@ -241,7 +241,7 @@ fn several_views_search_with_their_mean_direction() {
     let near = hybrid(near, &gallery, HybridRule::Paper).unwrap();
     let inference = Inference { samples: 2, ..near.inference() };
     let answer = near.locate_embeddings(&[longer, b].concat(), 2, &inference).unwrap();
-    let place = answer[0].survey().modes().modes[0].place;
+    let place = answer[0].density.survey().modes().modes[0].place;
     assert!(place.distance_km(middle) < 1.0, "{place}");
 }
 

@@ -4,6 +4,7 @@
 
 mod diffusion;
 mod earth_view;
+mod flow;
 mod geoclip;
 #[cfg(feature = "hub")]
 mod hub;

@@ -69,11 +69,11 @@ fn several_views_are_a_mixture_of_the_single_ones() {
     let views = embeddings(3);
     let once = Inference::default();
     let together = Inference { views: 3, ..once };
-    let mixture = model.locate_embeddings(&views, 3, &together).unwrap().remove(0);
+    let mixture = model.locate_embeddings(&views, 3, &together).unwrap().remove(0).density;
     let Density::Mixture(mixture_parts) = &mixture else { panic!("{mixture}") };
     assert_eq!(mixture_parts.parts().count(), 3);
     // The first view's noise is that of the first draw.
-    let alone = model.locate_embeddings(&views[..WIDTH], 1, &once).unwrap().remove(0);
+    let alone = model.locate_embeddings(&views[..WIDTH], 1, &once).unwrap().remove(0).density;
     let (_, first) = mixture_parts.parts().next().unwrap();
     assert!(largest_difference(&alone, first) < 1e-4);
     for place in places() {
@@ -87,18 +87,21 @@ fn several_views_are_a_mixture_of_the_single_ones() {
 #[test]
 fn an_answer_does_not_depend_on_the_images_beside_it() {
     let rows = embeddings(5);
-    for sampler in Sampler::ALL {
+    for sampler in [Sampler::OnePass, Sampler::Ddim, Sampler::Ddpm] {
         let model = model(Objective::Likelihood, None);
         let inference = Inference { sampler, samples: 4, ..Inference::default() };
         let together = model.locate_embeddings(&rows, 1, &inference).unwrap();
         for (row, expected) in rows.chunks_exact(WIDTH).zip(&together) {
             let alone = model.locate_embeddings(row, 1, &inference).unwrap().remove(0);
-            assert!(largest_difference(&alone, expected) < 1e-3, "{sampler}");
+            assert!(largest_difference(&alone.density, &expected.density) < 1e-3, "{sampler}");
         }
         let other = Inference { seed: 1, ..inference };
         let other = model.locate_embeddings(&rows, 1, &other).unwrap();
         if sampler != Sampler::OnePass {
-            assert!(largest_difference(&other[0], &together[0]) > 1e-3, "{sampler}");
+            assert!(
+                largest_difference(&other[0].density, &together[0].density) > 1e-3,
+                "{sampler}"
+            );
         }
     }
 }
@@ -108,17 +111,18 @@ fn samples_become_a_density_by_a_kernel_that_is_named() {
     for objective in [Objective::Likelihood, Objective::ReverseKl, Objective::L2] {
         let model = model(objective, None);
         let inference = Inference { sampler: Sampler::Ddim, samples: 8, ..Inference::default() };
-        let density = model.locate_embeddings(&embeddings(1), 1, &inference).unwrap().remove(0);
+        let density =
+            model.locate_embeddings(&embeddings(1), 1, &inference).unwrap().remove(0).density;
         let Density::PointMasses(points) = &density else { panic!("{density}") };
         assert_eq!(points.points().len(), 8);
         let wide = Inference { kernel_km: Some(321.0), ..inference };
-        let wide = model.locate_embeddings(&embeddings(1), 1, &wide).unwrap().remove(0);
+        let wide = model.locate_embeddings(&embeddings(1), 1, &wide).unwrap().remove(0).density;
         assert_eq!(wide.kernel_km(), Some(321.0));
     }
     // Without probabilities one pass is one point.
     let model = model(Objective::L2, None);
     let one = model.locate_embeddings(&embeddings(1), 1, &Inference::default()).unwrap();
-    assert!(matches!(&one[0], Density::PointMasses(points) if points.points().len() == 1));
+    assert!(matches!(&one[0].density, Density::PointMasses(points) if points.points().len() == 1));
 }
 
 /// The lowest degrees can't tell continents apart; they answer all the same.
@@ -128,7 +132,7 @@ fn the_lowest_degrees_answer_too() {
     let diffusion = Diffusion::init(config(Objective::L2, 1, WIDTH), &device).unwrap();
     let about = DiffusionAbout::of_embeddings("test");
     let model = DiffusionModel::new(diffusion, about, None, "test".to_owned(), "1".to_owned());
-    for sampler in Sampler::ALL {
+    for sampler in [Sampler::OnePass, Sampler::Ddim, Sampler::Ddpm] {
         let inference = Inference { sampler, samples: 3, ..Inference::default() };
         assert_eq!(model.locate_embeddings(&embeddings(1), 1, &inference).unwrap().len(), 1);
     }
@@ -139,7 +143,7 @@ fn the_lowest_degrees_answer_too() {
 fn the_largest_mixture_is_a_valid_record() {
     let model = model(Objective::Likelihood, None);
     let inference = Inference { samples: 32, ..Inference::default() };
-    let density = model.locate_embeddings(&embeddings(1), 1, &inference).unwrap().remove(0);
+    let density = model.locate_embeddings(&embeddings(1), 1, &inference).unwrap().remove(0).density;
     let back = locdiff_sphere::DensityRecord::of(&density).density().unwrap();
     assert!(largest_difference(&density, &back) < 1e-4);
 }

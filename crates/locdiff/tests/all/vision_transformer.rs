@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::{Device, Tensor, TensorData};
-use locdiff::encoders::{InvalidEncoder, VisionTransformer};
+use locdiff::encoders::{Embedder, ImageEncoder, InvalidEncoder, Reading, VisionTransformer};
 use locdiff::tensors::Gelu;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
@@ -84,6 +84,24 @@ fn every_layer_agrees_with_transformers() {
         assert_eq!(model.config().image_size, sizes[0], "{name}: the size of training");
         assert_eq!((model.config().gelu, model.config().registers), (gelu, registers), "{name}");
     }
+}
+
+/// StreetCLIP as plonk uses it: the class token after the last layer, before the norm.
+#[test]
+fn the_class_token_before_the_norm_agrees_with_transformers() {
+    let path = parity("clip-quick-gelu");
+    let encoder = ImageEncoder::open_as(&Reading::ClassToken, &path, &Device::flex()).unwrap();
+    let published = ImageEncoder::open(&path, &Device::flex()).unwrap();
+    assert_eq!((encoder.width(), published.width()), (24, 16));
+    assert_ne!(encoder.record().identity, published.record().identity);
+    let expected = read(&path.join("expected.safetensors"));
+    let (pixels, tokens) = (&expected["32.pixels"], &expected["32.layer.2"]);
+    let found = encoder.embed_pixels(pixels.values.clone());
+    let [pictures, places, width] = tokens.shape[..] else { panic!("{:?}", tokens.shape) };
+    assert_eq!(found.len(), pictures * width);
+    let class = tokens.values.chunks(places * width).flat_map(|tokens| &tokens[..width]);
+    let difference = found.iter().zip(class).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(difference < 1e-4, "{difference:e}");
 }
 
 /// The authors' own names, made from Hugging Face's.

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 
 use safetensors::SafeTensors;
 
-use super::encoders::Encoder;
 use super::error::HubError;
 use super::remote::{RemoteFile, is_commit};
+use super::repository::Repository;
 use crate::checksum::sha256_of_file;
 
 /// A model on disk.
@@ -48,9 +48,9 @@ pub(super) struct Shelf {
 }
 
 impl Shelf {
-    pub(super) fn new(cache: &Path, encoder: &Encoder) -> Shelf {
-        let revision = encoder.revision().to_owned();
-        let folder = format!("models--{}", encoder.repository()).replace('/', "--");
+    pub(super) fn new(cache: &Path, repository: &Repository) -> Shelf {
+        let revision = repository.revision().to_owned();
+        let folder = format!("models--{}", repository.name()).replace('/', "--");
         Shelf {
             directory: cache.join(&folder),
             locks: cache.join(".locks").join(&folder),
@@ -87,6 +87,25 @@ impl Shelf {
                 // Some network file systems have no locks; sums are checked in any case.
                 _ => return Ok(lock),
             }
+        }
+    }
+
+    /// Refuses a file that was another one at the same commit: commits don't change, so that somebody else did something to it.
+    /// What was there is kept.
+    pub(super) fn expect_unchanged(&self, file: &RemoteFile) -> Result<(), HubError> {
+        let linked = fs::read_link(self.snapshot(&file.commit).join(file.name)).ok();
+        let before = linked.as_ref().and_then(|target| target.file_name()?.to_str());
+        match before {
+            // A link to nothing was left by somebody who removed the file.
+            Some(before) if before != file.etag && self.blob(before).is_file() => {
+                Err(HubError::Changed {
+                    file: file.name.to_owned(),
+                    revision: file.commit.clone(),
+                    before: before.to_owned(),
+                    now: file.etag.clone(),
+                })
+            }
+            _ => Ok(()),
         }
     }
 

@@ -5,14 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::error::HubError;
-
-/// The branch that is fetched when none is named.
-const MAIN: &str = "main";
-
-/// What is fetched of a repository, in this order; of the names in a line, the first that the
-/// repository holds. CLIP's ViT-B/32, for one, has no safetensors on its main branch.
-pub(super) const FILES: [&[&str]; 3] =
-    [&["config.json"], &["preprocessor_config.json"], &["model.safetensors", "pytorch_model.bin"]];
+use super::repository::{MAIN, Repository};
 
 /// An image encoder on the hub: where it is, and for those that we know, what it is.
 ///
@@ -28,8 +21,7 @@ pub(super) const FILES: [&[&str]; 3] =
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encoder {
     name: Cow<'static, str>,
-    repository: Cow<'static, str>,
-    revision: Cow<'static, str>,
+    source: Repository,
     about: Option<About>,
 }
 
@@ -43,7 +35,7 @@ struct About {
 const CLIP_LICENCE: &str = "MIT";
 const DINOV2_LICENCE: &str = "Apache-2.0";
 
-static KNOWN: [Encoder; 11] = [
+static KNOWN: [Encoder; 13] = [
     known(
         "clip-vit-b-32",
         "openai/clip-vit-base-patch32",
@@ -73,6 +65,12 @@ static KNOWN: [Encoder; 11] = [
         "geolocal/StreetCLIP",
         "CC-BY-NC-4.0",
         "CLIP ViT-L/14 at 336 pixels, trained on street views; 768 features, no commercial use",
+    ),
+    known(
+        "streetclip-token",
+        "geolocal/StreetCLIP",
+        "CC-BY-NC-4.0",
+        "StreetCLIP's class token before its head: 1024 features, no commercial use; the encoder of plonk-osv5m",
     ),
     known(
         "dinov2-s-14",
@@ -110,6 +108,12 @@ static KNOWN: [Encoder; 11] = [
         DINOV2_LICENCE,
         "DINOv2 ViT-L/14 with registers: 1024 features, learnt without text",
     ),
+    known(
+        "dinov2-l-14-reg-336",
+        "facebook/dinov2-with-registers-large",
+        DINOV2_LICENCE,
+        "the same with pictures of 336 pixels: the encoder of plonk-yfcc and plonk-inaturalist",
+    ),
 ];
 
 const fn known(
@@ -120,8 +124,7 @@ const fn known(
 ) -> Encoder {
     Encoder {
         name: Cow::Borrowed(name),
-        repository: Cow::Borrowed(repository),
-        revision: Cow::Borrowed(MAIN),
+        source: Repository::encoder(repository),
         about: Some(About { licence, description }),
     }
 }
@@ -139,12 +142,12 @@ impl Encoder {
 
     /// `owner/name` on the hub.
     pub fn repository(&self) -> &str {
-        &self.repository
+        self.source.name()
     }
 
     /// A branch, a tag or a commit.
     pub fn revision(&self) -> &str {
-        &self.revision
+        self.source.revision()
     }
 
     /// The weights' licence, of encoders that we know.
@@ -157,9 +160,9 @@ impl Encoder {
         self.about.as_ref().map(|about| about.description)
     }
 
-    /// The files that are fetched: of each line, the first that the repository holds.
-    pub fn files(&self) -> &'static [&'static [&'static str]] {
-        &FILES
+    /// What is fetched.
+    pub fn source(&self) -> &Repository {
+        &self.source
     }
 }
 
@@ -167,7 +170,7 @@ impl fmt::Display for Encoder {
     /// What [`FromStr`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
-        if self.revision != MAIN { write!(f, "@{}", self.revision) } else { Ok(()) }
+        if self.revision() != MAIN { write!(f, "@{}", self.revision()) } else { Ok(()) }
     }
 }
 
@@ -180,20 +183,20 @@ impl FromStr for Encoder {
         let encoder = match KNOWN.iter().find(|encoder| encoder.name == name) {
             Some(encoder) => encoder.clone(),
             None => {
-                let name: Cow<'static, str> = Cow::Owned(name.to_owned());
-                Encoder { repository: name.clone(), name, revision: MAIN.into(), about: None }
+                let source = Repository::encoder("").renamed(name.to_owned());
+                Encoder { name: Cow::Owned(name.to_owned()), source, about: None }
             }
         };
         // Both become names of directories: neither may climb out of the cache.
-        let owner_and_name = encoder.repository.split('/').count() == 2;
-        if !owner_and_name || !is_path(&encoder.repository) || !is_path(revision) {
+        let owner_and_name = encoder.repository().split('/').count() == 2;
+        if !owner_and_name || !is_path(encoder.repository()) || !is_path(revision) {
             let known: Vec<&str> = KNOWN.iter().map(Encoder::name).collect();
             return Err(HubError::UnknownEncoder {
                 name: text.to_owned(),
                 known: known.join(", "),
             });
         }
-        Ok(Encoder { revision: Cow::Owned(revision.to_owned()), ..encoder })
+        Ok(Encoder { source: encoder.source.at(revision), ..encoder })
     }
 }
 

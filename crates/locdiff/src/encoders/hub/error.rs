@@ -132,6 +132,21 @@ pub enum HubError {
         /// SHA-256 of what should have come.
         expected: String,
     },
+    /// The hub has another file at the same commit.
+    #[error(
+        "{file} at {revision} has the checksum {now}, when it was fetched before it had {before}: a commit does not change, so \
+         something between here and the hub changes files; what was fetched before is kept"
+    )]
+    Changed {
+        /// The file.
+        file: String,
+        /// The commit.
+        revision: String,
+        /// What the hub said before.
+        before: String,
+        /// What the hub says now.
+        now: String,
+    },
     /// The file isn't as long as the one that the hub has.
     #[error(
         "{file} has {found} bytes, the hub says {expected}: the copy has been removed; fetch again"

@@ -7,9 +7,10 @@ use std::path::Path;
 use ureq::Agent;
 
 use super::cache::{FetchedFile, FetchedModel, Shelf, check, remove};
-use super::encoders::{Encoder, FILES};
+use super::encoders::Encoder;
 use super::error::HubError;
 use super::remote::{Progress, Remote, RemoteFile, agent};
+use super::repository::Repository;
 use super::settings::HubSettings;
 
 /// The hub, and the cache of what came from it.
@@ -53,7 +54,12 @@ impl Hub {
     /// The encoder, if all its files are in the cache. The network is not used, and large files
     /// are not read: their sums are the ones they were stored by.
     pub fn cached(&self, encoder: &Encoder) -> Option<FetchedModel> {
-        Shelf::new(&self.settings.cache, encoder).model(encoder.files())
+        self.cached_repository(encoder.source())
+    }
+
+    /// [`Hub::cached`] for any repository.
+    pub fn cached_repository(&self, repository: &Repository) -> Option<FetchedModel> {
+        Shelf::new(&self.settings.cache, repository).model(repository.files())
     }
 
     /// The encoder as the hub has it now. Only what isn't in the cache is downloaded; what is there
@@ -65,36 +71,47 @@ impl Hub {
         encoder: &Encoder,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<FetchedModel, HubError> {
+        self.fetch_repository(encoder.source(), progress)
+    }
+
+    /// [`Hub::fetch`] for any repository.
+    pub fn fetch_repository(
+        &self,
+        repository: &Repository,
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<FetchedModel, HubError> {
+        let cached = || self.cached_repository(repository);
         if self.settings.offline {
-            return self.cached(encoder).ok_or_else(|| HubError::Offline {
-                repository: encoder.repository().to_owned(),
-                revision: encoder.revision().to_owned(),
+            return cached().ok_or_else(|| HubError::Offline {
+                repository: repository.name().to_owned(),
+                revision: repository.revision().to_owned(),
                 cache: self.settings.cache.clone(),
             });
         }
-        match self.fetch_online(encoder, progress) {
-            Err(error @ HubError::Unreachable { .. }) => self.cached(encoder).ok_or(error),
+        match self.fetch_online(repository, progress) {
+            Err(error @ HubError::Unreachable { .. }) => cached().ok_or(error),
             result => result,
         }
     }
 
     fn fetch_online(
         &self,
-        encoder: &Encoder,
+        repository: &Repository,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<FetchedModel, HubError> {
-        let shelf = Shelf::new(&self.settings.cache, encoder);
-        let [config, others @ ..] = &FILES;
-        let branch = Remote::new(&self.settings, &self.agent, encoder, encoder.revision());
+        let shelf = Shelf::new(&self.settings.cache, repository);
+        let (config, others) = repository.files().split_first().expect("some files are wanted");
+        let branch = Remote::new(&self.settings, &self.agent, repository, repository.revision());
         let config = branch.find(config)?;
         // The branch may move on while we read: all files are of the commit it is at now.
         let revision = config.commit.clone();
-        let remote = Remote::new(&self.settings, &self.agent, encoder, &revision);
+        let remote = Remote::new(&self.settings, &self.agent, repository, &revision);
         // All are looked up before the first is downloaded: if one isn't there, none is wanted.
         let mut found = vec![config];
         for names in others {
             found.push(remote.find(names)?);
         }
+        found.iter().try_for_each(|file| shelf.expect_unchanged(file))?;
         let mut files = Vec::new();
         for file in &found {
             let sha256 = obtain(&shelf, &remote, file, progress)?;

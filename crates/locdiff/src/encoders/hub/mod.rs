@@ -1,4 +1,4 @@
-//! Encoders' weights from the Hugging Face hub, fetched when asked for and never otherwise.
+//! Weights from the Hugging Face hub, fetched when asked for and never otherwise.
 //!
 //! [`Hub::fetch`] is the only function that uses the network; [`Hub::cached`] looks at the disk.
 //! The cache is the one of Python's `huggingface_hub`, in its place and layout: what one has
@@ -11,6 +11,7 @@ mod encoders;
 mod error;
 mod fetching;
 mod remote;
+mod repository;
 mod settings;
 
 pub use cache::{FetchedFile, FetchedModel};
@@ -18,4 +19,5 @@ pub use encoders::Encoder;
 pub use error::{Failure, HubError};
 pub use fetching::Hub;
 pub use remote::Progress;
+pub use repository::Repository;
 pub use settings::HubSettings;

@@ -13,8 +13,8 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::config::RedirectAuthHeaders;
 
-use super::encoders::Encoder;
 use super::error::{Failure, HubError};
+use super::repository::Repository;
 use super::settings::HubSettings;
 
 /// As many as browsers put up with, or nearly.
@@ -61,14 +61,14 @@ pub(super) struct RemoteFile {
 }
 
 impl<'a> Remote<'a> {
-    /// `revision` is the encoder's own, or the commit that it stands for.
+    /// `revision` is the repository's own, or the commit that it stands for.
     pub(super) fn new(
         settings: &'a HubSettings,
         agent: &'a Agent,
-        encoder: &'a Encoder,
+        repository: &'a Repository,
         revision: &'a str,
     ) -> Remote<'a> {
-        Remote { settings, repository: encoder.repository(), revision, agent }
+        Remote { settings, repository: repository.name(), revision, agent }
     }
 
     fn url(&self, file: &str) -> String {

@@ -156,7 +156,7 @@ impl Builder<'_> {
             },
             norm_before,
             layers,
-            norm_after,
+            norm_after: Some(norm_after),
             projection,
         })
     }

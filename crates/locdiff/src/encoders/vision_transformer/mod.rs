@@ -75,7 +75,7 @@ pub struct VisionTransformer {
     positions: Tensor<2>,
     norm_before: Option<Norm>,
     layers: Vec<Layer>,
-    norm_after: Norm,
+    norm_after: Option<Norm>,
     projection: Option<Tensor<2>>,
 }
 
@@ -115,6 +115,13 @@ impl VisionTransformer {
         self.positions.device()
     }
 
+    /// The same network with the last class token as its embedding: before the norm, and not projected.
+    pub(crate) fn without_head(mut self) -> VisionTransformer {
+        (self.norm_after, self.projection) = (None, None);
+        self.config.embedding = self.config.token_width;
+        self
+    }
+
     /// Embeddings `[batch, embedding]` of pixels `[batch, 3, size, size]`, prepared as the
     /// model's preprocessing says.
     pub fn forward(&self, pixels: Tensor<4>) -> Tensor<2> {
@@ -132,7 +139,10 @@ impl VisionTransformer {
         }
         let [batch, _, width] = tokens.dims();
         let class = tokens.slice([0..batch, 0..1]).reshape([batch, width]);
-        let class = self.norm_after.forward(class);
+        let class = match &self.norm_after {
+            Some(norm) => norm.forward(class),
+            None => class,
+        };
         match &self.projection {
             Some(projection) => class.matmul(projection.clone()),
             None => class,

@@ -25,7 +25,7 @@ impl AlignedEmbedder {
         let side = VIEW as u32;
         // Levels from 0 to 255: the network takes bytes.
         let (mean, std) = ([0.0; 3], [1.0 / 255.0; 3]);
-        let preprocessing = Preprocessing { shortest_side: side, crop: side, mean, std };
+        let preprocessing = Preprocessing::plain(side, side, mean, std);
         let record = EncoderRecord {
             name: Some(name.to_owned()),
             preprocessing: Some(preprocessing.clone()),

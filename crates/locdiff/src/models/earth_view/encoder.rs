@@ -60,7 +60,7 @@ impl EarthViewEncoder {
         let side = encoder.side() as u32;
         // Levels from 0 to 255: the network takes bytes.
         let (mean, std) = ([0.0; 3], [1.0 / 255.0; 3]);
-        let preprocessing = Preprocessing { shortest_side: side, crop: side, mean, std };
+        let preprocessing = Preprocessing::plain(side, side, mean, std);
         let sha256 = sha256(bytes);
         let record = EncoderRecord {
             preprocessing: Some(preprocessing.clone()),

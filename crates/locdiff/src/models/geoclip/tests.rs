@@ -275,8 +275,8 @@ fn a_gallery_of_places_is_searched_through_the_head() {
             rows: &[f32],
             views: usize,
             _: &Inference,
-        ) -> Option<Vec<Density>> {
-            Some(vec![Density::uniform(); rows.len() / (views * self.2)])
+        ) -> Option<Vec<Located>> {
+            Some(vec![Density::uniform().into(); rows.len() / (views * self.2)])
         }
 
         fn takes_embeddings_of(&self) -> Option<(&EncoderRecord, usize)> {
@@ -325,8 +325,9 @@ fn a_gallery_of_places_is_searched_through_the_head() {
     assert!(text.contains("another") && text.contains("geoclip"), "{text}");
     let model = open("clip-vit-l-14").expect("the same");
     let features: Vec<f32> = (0..width).map(|k| (k as f32 * 1.7).sin()).collect();
-    let density = model.locate_embeddings(&features, 1, &model.inference()).expect("embeddings");
-    let Density::PointMasses(spread) = &density[0] else { panic!("{}", density[0]) };
+    let located = model.locate_embeddings(&features, 1, &model.inference()).expect("embeddings");
+    let density = &located[0].density;
+    let Density::PointMasses(spread) = density else { panic!("{density}") };
     let image = geoclip
         .image_head
         .embed(Tensor::from_data(TensorData::new(features, [1, width]), &Device::flex()));

@@ -37,6 +37,11 @@ pub fn is_cpu(device: &Device) -> bool {
     device.clone().inner() == Device::flex()
 }
 
+/// The same without gradients, which the operations of [`FrozenOperations`] don't have. Burn's devices are equal with and without.
+fn is_frozen_cpu(device: &Device) -> bool {
+    is_cpu(device) && !device.is_autodiff()
+}
+
 fn activate(x: Tensor<2>, bias: Tensor<1>, activation: Activation) -> Tensor<2> {
     let (x, bias) = (x.into_dispatch(), bias.into_dispatch());
     Tensor::from_dispatch(Dispatch::activate(x, bias, activation))
@@ -166,7 +171,7 @@ fn plain_normalise(x: Tensor<2>) -> Tensor<2> {
 /// residual + x + bias of residual and x `[rows, width]` and a bias `[width]`; for networks
 /// that are not trained.
 pub(crate) fn add_with_bias(residual: Tensor<2>, x: Tensor<2>, bias: Tensor<1>) -> Tensor<2> {
-    if x.device() == Device::flex() {
+    if is_frozen_cpu(&x.device()) {
         let (residual, x) = (residual.into_dispatch(), x.into_dispatch());
         Tensor::from_dispatch(Dispatch::add_with_bias(residual, x, bias.into_dispatch()))
     } else {
@@ -174,9 +179,37 @@ pub(crate) fn add_with_bias(residual: Tensor<2>, x: Tensor<2>, bias: Tensor<1>) 
     }
 }
 
+/// scale ⊙ x + shift of x `[rows, width]`, the same scale and shift `[width]` for all rows; for networks that are not
+/// trained.
+pub(crate) fn scale_and_shift(x: Tensor<2>, scale: Tensor<1>, shift: Tensor<1>) -> Tensor<2> {
+    if is_frozen_cpu(&x.device()) {
+        let (x, scale) = (x.into_dispatch(), scale.into_dispatch());
+        Tensor::from_dispatch(Dispatch::scale_and_shift(x, scale, shift.into_dispatch()))
+    } else {
+        x * scale.unsqueeze() + shift.unsqueeze()
+    }
+}
+
+/// residual + scale ⊙ (x + bias) of residual and x `[rows, width]`, bias and scale `[width]`; for networks that are not
+/// trained.
+pub(crate) fn add_scaled(
+    residual: Tensor<2>,
+    x: Tensor<2>,
+    bias: Tensor<1>,
+    scale: Tensor<1>,
+) -> Tensor<2> {
+    if is_frozen_cpu(&x.device()) {
+        let (residual, x) = (residual.into_dispatch(), x.into_dispatch());
+        let (bias, scale) = (bias.into_dispatch(), scale.into_dispatch());
+        Tensor::from_dispatch(Dispatch::add_scaled(residual, x, bias, scale))
+    } else {
+        residual + (x + bias.unsqueeze()) * scale.unsqueeze()
+    }
+}
+
 /// Each row (the last axis) as shares of e^x; for networks that are not trained.
 pub(crate) fn softmax_of_rows(x: Tensor<4>) -> Tensor<4> {
-    if x.device() == Device::flex() {
+    if is_frozen_cpu(&x.device()) {
         Tensor::from_dispatch(Dispatch::softmax_of_rows(x.into_dispatch()))
     } else {
         softmax(x, 3)
@@ -341,7 +374,16 @@ mod tests {
         let [x, residual] = [0, 1].map(|_| random([700, 37], &device));
         let bias = random([1, 37], &device).reshape([37]);
         let plain = residual.clone() + x.clone() + bias.clone().unsqueeze();
-        let fused = add_with_bias(residual, x.clone(), bias);
+        let fused = add_with_bias(residual.clone(), x.clone(), bias.clone());
+        fused.into_data().assert_approx_eq::<f32>(&plain.into_data(), Tolerance::absolute(1e-6));
+
+        let scale = random([1, 37], &device).reshape([37]);
+        let wide = |vector: &Tensor<1>| -> Tensor<2> { vector.clone().unsqueeze() };
+        let plain = x.clone() * wide(&scale) + wide(&bias);
+        let fused = scale_and_shift(x.clone(), scale.clone(), bias.clone());
+        fused.into_data().assert_approx_eq::<f32>(&plain.into_data(), Tolerance::absolute(1e-6));
+        let plain = residual.clone() + (x.clone() + wide(&bias)) * wide(&scale);
+        let fused = add_scaled(residual, x.clone(), bias, scale);
         fused.into_data().assert_approx_eq::<f32>(&plain.into_data(), Tolerance::absolute(1e-6));
 
         let x = (x * 20.0).reshape([2, 5, 70, 37]);

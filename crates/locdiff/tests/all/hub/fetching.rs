@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::Barrier;
 
-use locdiff::encoders::hub::{Encoder, Hub, HubError};
+use locdiff::encoders::hub::{Encoder, Hub, HubError, Repository};
 
 use crate::hub::server::{COMMIT, Fault, Request};
 use crate::hub::{Setup, WEIGHTS, assert_whole, encoder, model, sha256, weights};
@@ -160,6 +160,39 @@ fn a_damaged_file_in_the_cache_is_replaced() {
     assert!(setup.cached().is_none());
     assert_eq!(setup.fetch().unwrap(), fetched);
     assert_whole(&fetched);
+}
+
+/// At the same commit a file is always the same one: what the hub said of it is recorded, and compared.
+#[test]
+fn a_file_that_changes_at_the_same_revision_is_refused() {
+    for name in [WEIGHTS, "config.json"] {
+        let setup = Setup::new(model());
+        let fetched = setup.fetch().unwrap();
+        let mut other = weights();
+        other[7] ^= 1;
+        let etag = if name == WEIGHTS { sha256(&other) } else { "c".repeat(40) };
+        setup.server.change(|hub| drop(hub.files.insert(name, (other, etag.clone()))));
+        let error = setup.fetch().unwrap_err();
+        let HubError::Changed { file, revision, before, now } = &error else { panic!("{error}") };
+        assert_eq!((file.as_str(), revision.as_str(), now), (name, COMMIT, &etag));
+        assert_ne!(before, now);
+        // What was fetched is still there, and is what is used.
+        assert_eq!(setup.cached().unwrap(), fetched);
+        assert_whole(&fetched);
+    }
+}
+
+#[test]
+fn a_network_has_no_preprocessing() {
+    let mut behaviour = model();
+    behaviour.files.remove("preprocessor_config.json");
+    let setup = Setup::new(behaviour);
+    let hub = Hub::new(setup.settings()).unwrap();
+    let network = Repository::network("nicolas-dufour/PLONK_YFCC");
+    let fetched = hub.fetch_repository(&network, &mut |_| {}).unwrap();
+    let names: Vec<&str> = fetched.files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(names, ["config.json", WEIGHTS]);
+    assert_eq!(hub.cached_repository(&network), Some(fetched));
 }
 
 #[test]

@@ -44,7 +44,8 @@ impl Request {
 
 #[derive(Clone, Default)]
 pub(crate) struct Behaviour {
-    /// Content and ETag by file name. Large files, whose ETag is a SHA-256, are elsewhere.
+    /// Content and ETag by file name, or by `owner/name/file` if repositories differ. Large files, whose ETag is a SHA-256, are
+    /// elsewhere.
     pub(crate) files: HashMap<&'static str, (Vec<u8>, String)>,
     pub(crate) no_ranges: bool,
     /// Large files are under another name of this machine.
@@ -117,7 +118,14 @@ fn serve(
     let request = read_request(&stream)?;
     log.lock().unwrap().push(request.clone());
     let mut behaviour = behaviour.lock().unwrap();
-    let file = request.path.rsplit('/').next().unwrap().to_owned();
+    let parts: Vec<&str> = request.path.split('/').skip(1).collect();
+    let (file, parts) = parts.split_last().unwrap();
+    let parts =
+        parts.strip_prefix(&["elsewhere"]).or(parts.strip_prefix(&["moved"])).unwrap_or(parts);
+    let file = match parts {
+        [owner, name, ..] => format!("{owner}/{name}/{file}"),
+        _ => (*file).to_owned(),
+    };
     let large = |etag: &str| etag.len() == 64;
     let elsewhere = request.path.starts_with("/elsewhere/");
 
@@ -128,7 +136,9 @@ fn serve(
         let headers = [("X-Error-Code", code), ("X-Error-Message", message)];
         return answer(&mut stream, status, &headers, b"");
     }
-    let Some((content, etag)) = behaviour.files.get(file.as_str()).cloned() else {
+    let plain = file.rsplit('/').next().unwrap();
+    let found = behaviour.files.get(file.as_str()).or(behaviour.files.get(plain));
+    let Some((content, etag)) = found.cloned() else {
         return answer(&mut stream, 404, &[("X-Error-Code", "EntryNotFound")], b"");
     };
     let size = content.len().to_string();
