@@ -14,6 +14,7 @@ use crate::random::Random;
 use crate::scene::Scene;
 use crate::sensor::Sensor;
 use crate::style::Style;
+use crate::vectorized::vectorized;
 use crate::{night, shading};
 
 /// A source serves only views at least this many of its texels wide.
@@ -192,7 +193,7 @@ impl Renderer {
         let moonlit = night.then(|| night::Night::draw(random));
         CANVAS.with_borrow_mut(|canvas| {
             canvas.resize(size_px);
-            pulp::Arch::new().dispatch(
+            vectorized(
                 #[inline(always)]
                 || {
                     canvas.trace(camera, scene.sun);

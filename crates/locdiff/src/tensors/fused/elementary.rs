@@ -8,16 +8,21 @@
 const ROUND: f32 = 12_582_912.0;
 
 /// Runs a loop compiled for the widest instructions of this machine. All that it calls must be
-/// `#[inline(always)]`; so must the closure itself, which this takes care of: one that isn't
-/// inlined is compiled for the oldest machine.
+/// `#[inline(always)]`: what isn't inlined is compiled for the oldest machine. So is a closure that could be called twice,
+/// because it is called through a wrapper that isn't always inlined: this one can't.
 #[macro_export]
 macro_rules! vectorised {
-    ($loop:expr) => {
+    ($loop:expr) => {{
+        struct Once;
+        let once = Once;
         pulp::Arch::new().dispatch(
             #[inline(always)]
-            || $loop,
+            || {
+                let _moved = once;
+                $loop
+            },
         )
-    };
+    }};
 }
 pub(crate) use vectorised;
 
