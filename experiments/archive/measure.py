@@ -7,7 +7,7 @@ last run. `twice`: files that the last run read, and photos that it predicted, a
 uninterrupted scan into another library.
 (b) 1,500 rendered views along simulated passes (main.rs), by earth-view without registration. Errors are distances to the middle of the picture; medians are over
 pictures that are answered both ways. `fused_coverage_90`: percent of fused answers whose 90 % circle contains the truth. `shuffled`: the same library with times
-shuffled within each pass, fused again.
+shuffled within each pass, fused again. The answers are stored in passes.csv, from which `--quick` computes the same figures.
 
 The last line of standard output is one JSON object.
 """
@@ -35,7 +35,7 @@ import numpy as np
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
-RESULT = Path(__file__).with_name("result.json")
+PASSES = Path(__file__).with_name("passes.csv")
 BUILT = Path(sys.argv[1]).resolve()
 QUICK = "--quick" in sys.argv[2:]
 SEED = 20261118
@@ -255,13 +255,12 @@ def passes(count: int) -> dict[str, object]:
         shutil.rmtree(folder, ignore_errors=True)
         say("rendering", count, "views")
         subprocess.run([str(BUILT / "archive-passes"), str(folder), str(count), str(SEED)], check=True)
-    truth = {row["name"]: row for row in csv.DictReader((folder / "truth.csv").open())}
+    rows = {row["name"]: row for row in csv.DictReader((folder / "truth.csv").open())}
     archive = Archive("passes.sqlite", {"LOCDIFF_HOME": str(WORK / "no-home")})
     scan = ("scan", str(folder), "--model", "earth-view", "--no-registration", "--motion", "orbit", "--library")
     summary = archive.run(*scan, str(archive.path))
     say("passes:", summary)
-    result = compared(archive, truth)
-    shuffled = Archive("shuffled.sqlite", {"LOCDIFF_HOME": str(WORK / "no-home")})
+    shuffled = Archive("shuffled.sqlite", archive.environment)
     connection = sqlite3.connect(archive.path)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
@@ -269,7 +268,7 @@ def passes(count: int) -> dict[str, object]:
     rng = random.Random(SEED)
     groups: dict[str, list[tuple[bytes, float]]] = {}
     for path, content, seconds in archive.rows("SELECT f.path, c.hash, c.time_s FROM files f JOIN contents c ON c.hash = f.hash"):
-        groups.setdefault(truth[Path(path).name]["pass"], []).append((content, seconds))
+        groups.setdefault(rows[Path(path).name]["pass"], []).append((content, seconds))
     connection = sqlite3.connect(shuffled.path)
     for group in groups.values():
         times = [seconds for _, seconds in group]
@@ -279,32 +278,56 @@ def passes(count: int) -> dict[str, object]:
     connection.commit()
     connection.close()
     shuffled.run(*scan, str(shuffled.path))
-    result["shuffled_median_over_single"] = compared(shuffled, truth)["fused_median_over_single"]
-    return {"views": len(truth), **result, "predicted_per_s": round(float(summary["predicted_per_s"]), 2)}
+    store(rows, archive, shuffled)
+    return {**compared(), "predicted_per_s": round(float(summary["predicted_per_s"]), 2)}
 
 
-def compared(archive: Archive, truth: dict[str, dict[str, str]]) -> dict[str, object]:
-    sql = """SELECT f.path, p.fused, p.latitude, p.longitude, p.radius_90_km FROM predictions p JOIN files f ON f.hash = p.hash
-             WHERE p.latitude IS NOT NULL"""
-    single: dict[str, float] = {}
-    fused: dict[str, float] = {}
+# Of a picture: its name, its pass, where it is; then place and 90 % radius of each kind of answer, empty without one.
+KINDS = ("single", "fused", "shuffled")
+FIELDS = ("latitude", "longitude", "radius_90_km")
+
+
+def store(rows: dict[str, dict[str, str]], archive: Archive, shuffled: Archive) -> None:
+    sql = """SELECT f.path, p.latitude, p.longitude, p.radius_90_km FROM predictions p JOIN files f ON f.hash = p.hash
+             WHERE p.latitude IS NOT NULL AND p.fused = """
+    for kind, found in zip(KINDS, (archive.rows(sql + "0"), archive.rows(sql + "1"), shuffled.rows(sql + "1"))):
+        for path, *numbers in found:
+            rows[Path(path).name].update({f"{kind}_{field}": f"{number:.4f}" for field, number in zip(FIELDS, numbers)})
+    names = ["name", "pass", "latitude", "longitude", *(f"{kind}_{field}" for kind in KINDS for field in FIELDS)]
+    with PASSES.open("w", newline="") as file:
+        writer = csv.DictWriter(file, names, restval="", extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows.values())
+
+
+def compared() -> dict[str, object]:
+    """The figures of the stored answers."""
+    errors: dict[str, dict[str, float]] = {kind: {} for kind in KINDS}
     covered = []
-    for path, is_fused, latitude, longitude, radius_km in archive.rows(sql):
-        row = truth[Path(path).name]
-        error = distance_km((latitude, longitude), (float(row["latitude"]), float(row["longitude"])))
-        (fused if is_fused else single)[path] = error
-        if is_fused:
-            covered.append(error <= radius_km)
+    views = list(csv.DictReader(PASSES.open()))
+    for row in views:
+        truth = (float(row["latitude"]), float(row["longitude"]))
+        for kind in KINDS:
+            if row[f"{kind}_latitude"]:
+                error = distance_km((float(row[f"{kind}_latitude"]), float(row[f"{kind}_longitude"])), truth)
+                errors[kind][row["name"]] = error
+                if kind == "fused":
+                    covered.append(error <= float(row["fused_radius_90_km"]))
+    single = errors["single"]
     # What the fusion left alone keeps its answer.
-    answers = {**single, **fused}
-    both = sorted(single.keys() & answers.keys())
-    ratio = statistics.median(answers[p] for p in both) / statistics.median(single[p] for p in both)
+    fused, shuffled = ({**single, **errors[kind]} for kind in ("fused", "shuffled"))
+
+    def median(answers: dict[str, float]) -> float:
+        return statistics.median(answers[name] for name in single)
+
     return {
+        "views": len(views),
         "single_answered": len(single),
-        "fused_answered": len(answers),
-        "single_median_km": round(statistics.median(single[p] for p in both), 1),
-        "fused_median_km": round(statistics.median(answers[p] for p in both), 1),
-        "fused_median_over_single": round(ratio, 3),
+        "fused_answered": len(fused),
+        "single_median_km": round(median(single), 1),
+        "fused_median_km": round(median(fused), 1),
+        "fused_median_over_single": round(median(fused) / median(single), 3),
+        "shuffled_median_over_single": round(median(shuffled) / median(single), 3),
         "fused_coverage_90": round(100 * statistics.mean(covered), 1) if covered else None,
     }
 
@@ -312,12 +335,10 @@ def compared(archive: Archive, truth: dict[str, dict[str, str]]) -> dict[str, ob
 def main() -> None:
     WORK.mkdir(parents=True, exist_ok=True)
     if QUICK:
-        found = json.loads(RESULT.read_text()) if RESULT.exists() else {}
-        print(json.dumps({**found, **generated(400, 2), "quick": True}))
-        return
-    result = {**generated(20_000, 5), **passes(1_500), "seed": SEED}
-    RESULT.write_text(json.dumps(result, indent=1) + "\n")
-    print(json.dumps(result))
+        result = {**generated(400, 2), **compared()}
+    else:
+        result = {**generated(20_000, 5), **passes(1_500)}
+    print(json.dumps({**result, "seed": SEED}))
 
 
 if __name__ == "__main__":
