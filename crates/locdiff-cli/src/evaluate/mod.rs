@@ -49,7 +49,7 @@ struct Scoring {
     /// A table of the true places. Not needed if the table of answers holds them too
     #[arg(long, value_name = "FILE", requires = "predictions")]
     truth: Option<PathBuf>,
-    /// One of our models: earth-view, geoclip, geoclip-even, or the directory of a model such as runs/first/model
+    /// A model: its name as in `locdiff predict`, or its directory such as runs/first/model
     #[arg(short, long, value_name = "NAME", requires = "data")]
     model: Option<String>,
     /// A manifest (image, latitude, longitude), a folder with a manifest.csv, or a folder of embeddings that `locdiff embed`

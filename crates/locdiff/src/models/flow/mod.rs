@@ -4,6 +4,7 @@
 //! directory holds `config.json`, the published `model.safetensors` and a model card. Networks with random weights that plonk's
 //! own package saved are the reference of the tests: `parity/plonk`.
 
+mod by_rows;
 mod files;
 mod likelihood;
 mod model;

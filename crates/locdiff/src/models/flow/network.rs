@@ -19,8 +19,9 @@ use burn::tensor::{Device, Tensor, TensorData};
 use locdiff_sphere::UnitVector;
 use serde::{Deserialize, Serialize};
 
+use super::by_rows;
 use crate::tensors::InvalidWeights;
-use crate::tensors::fused::{Gelu, add_scaled, gelu, normalise, numbers_of, scale_and_shift};
+use crate::tensors::fused::{Gelu, gelu, is_frozen_cpu, normalise, numbers_of};
 use crate::tensors::weights::FileOfWeights;
 
 /// Particles that go through the network together: more do not make it faster, and take memory.
@@ -326,17 +327,20 @@ impl FlowField {
 
 impl Conditioned {
     fn velocity(&self, x: Tensor<2>) -> Tensor<2> {
+        if is_frozen_cpu(&x.device()) {
+            return by_rows::velocity(self, &x);
+        }
+        let scaled = |x: Tensor<2>, scale: &Tensor<1>, shift: &Tensor<1>| {
+            x * scale.clone().unsqueeze() + shift.clone().unsqueeze()
+        };
         let mut h = self.initial.forward(x); // [particles, dim]
         for block in &self.blocks {
             let ConditionedBlock { scale, shift, gate, up, down } = block;
-            let inner = scale_and_shift(normalise(h.clone()), scale.clone(), shift.clone());
-            let inner = inner.matmul(up.weight.clone());
+            let inner = scaled(normalise(h.clone()), scale, shift).matmul(up.weight.clone());
             let inner = gelu(inner, up.bias.clone(), Gelu::Exact); // [particles, expansion·dim]
-            let inner = inner.matmul(down.weight.clone());
-            h = add_scaled(h, inner, down.bias.clone(), gate.clone());
+            h = h + down.forward(inner) * gate.clone().unsqueeze();
         }
-        let h = scale_and_shift(normalise(h), self.scale.clone(), self.shift.clone());
-        self.last.forward(h)
+        self.last.forward(scaled(normalise(h), &self.scale, &self.shift))
     }
 }
 

@@ -151,15 +151,9 @@ fn apply(
     let values: &mut [f32] = x.storage_mut();
     let chunk = rows_of_chunk(width);
     match slopes {
-        None => values.par_chunks_mut(chunk).for_each(|values| {
-            vectorised!({
-                for row in values.chunks_exact_mut(width) {
-                    for (value, bias) in row.iter_mut().zip(bias) {
-                        *value = function(*value + bias).0;
-                    }
-                }
-            });
-        }),
+        None => {
+            values.par_chunks_mut(chunk).for_each(|values| apply_to_rows(values, bias, function))
+        }
         Some(slopes) => {
             slopes.resize(values.len(), 0.0);
             let chunks = values.par_chunks_mut(chunk).zip(slopes.par_chunks_mut(chunk));
@@ -176,4 +170,20 @@ fn apply(
         }
     }
     x
+}
+
+#[inline(always)]
+fn apply_to_rows(values: &mut [f32], bias: &[f32], function: impl Fn(f32) -> (f32, f32)) {
+    vectorised!({
+        for row in values.chunks_exact_mut(bias.len()) {
+            for (value, bias) in row.iter_mut().zip(bias) {
+                *value = function(*value + bias).0;
+            }
+        }
+    });
+}
+
+/// x·Φ(x) of rows + bias, in place, on one thread.
+pub(crate) fn gelu_of_rows(rows: &mut [f32], bias: &[f32]) {
+    apply_to_rows(rows, bias, exact);
 }

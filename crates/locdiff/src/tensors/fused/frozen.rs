@@ -17,21 +17,6 @@ pub(crate) trait FrozenOperations: Backend {
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
 
-    /// scale ⊙ x + shift of x `[rows, width]`, scale and shift `[width]`.
-    fn scale_and_shift(
-        x: FloatTensor<Self>,
-        scale: FloatTensor<Self>,
-        shift: FloatTensor<Self>,
-    ) -> FloatTensor<Self>;
-
-    /// residual + scale ⊙ (x + bias) of residual, x `[rows, width]`, bias and scale `[width]`.
-    fn add_scaled(
-        residual: FloatTensor<Self>,
-        x: FloatTensor<Self>,
-        bias: FloatTensor<Self>,
-        scale: FloatTensor<Self>,
-    ) -> FloatTensor<Self>;
-
     /// Each row (the last axis) as shares of e^x.
     fn softmax_of_rows(x: FloatTensor<Self>) -> FloatTensor<Self>;
 }
@@ -49,49 +34,6 @@ impl FrozenOperations for Flex {
                 for (row, old) in values.chunks_exact_mut(width).zip(old.chunks_exact(width)) {
                     for k in 0..width {
                         row[k] += old[k] + bias[k];
-                    }
-                }
-            });
-        });
-        x
-    }
-
-    fn scale_and_shift(x: FlexTensor, scale: FlexTensor, shift: FlexTensor) -> FlexTensor {
-        let mut x = contiguous(x);
-        let width = width_of(&x);
-        let (scale, shift) = (scale.to_contiguous(), shift.to_contiguous());
-        let (scale, shift) = (slice_of(&scale), slice_of(&shift));
-        let values: &mut [f32] = x.storage_mut();
-        values.par_chunks_mut(rows_of_chunk(width)).for_each(|values| {
-            vectorised!({
-                for row in values.chunks_exact_mut(width) {
-                    for k in 0..width {
-                        row[k] = scale[k] * row[k] + shift[k];
-                    }
-                }
-            });
-        });
-        x
-    }
-
-    fn add_scaled(
-        residual: FlexTensor,
-        x: FlexTensor,
-        bias: FlexTensor,
-        scale: FlexTensor,
-    ) -> FlexTensor {
-        let mut x = contiguous(x);
-        let width = width_of(&x);
-        let residual = residual.to_contiguous();
-        let (bias, scale) = (bias.to_contiguous(), scale.to_contiguous());
-        let (residual, bias, scale) = (slice_of(&residual), slice_of(&bias), slice_of(&scale));
-        let chunk = rows_of_chunk(width);
-        let values: &mut [f32] = x.storage_mut();
-        values.par_chunks_mut(chunk).zip(residual.par_chunks(chunk)).for_each(|(values, old)| {
-            vectorised!({
-                for (row, old) in values.chunks_exact_mut(width).zip(old.chunks_exact(width)) {
-                    for k in 0..width {
-                        row[k] = old[k] + scale[k] * (row[k] + bias[k]);
                     }
                 }
             });

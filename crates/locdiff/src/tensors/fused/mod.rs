@@ -21,6 +21,7 @@ use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, Tensor};
 
 pub use activation::Gelu;
+pub(crate) use activation::gelu_of_rows;
 use activation::{Activation, ActivationOperation};
 use convolution::Convolution;
 pub(crate) use convolution::Window;
@@ -28,6 +29,7 @@ use depthwise::Depthwise;
 pub(crate) use elementary::{exp, vectorised};
 use frozen::FrozenOperations;
 use normalisation::Normalisation;
+pub(crate) use normalisation::normalise_rows;
 use operations::FusedOperations;
 pub use operations::slice_of;
 pub(crate) use product::{Matrix, multiply};
@@ -38,7 +40,7 @@ pub fn is_cpu(device: &Device) -> bool {
 }
 
 /// The same without gradients, which the operations of [`FrozenOperations`] don't have. Burn's devices are equal with and without.
-fn is_frozen_cpu(device: &Device) -> bool {
+pub(crate) fn is_frozen_cpu(device: &Device) -> bool {
     is_cpu(device) && !device.is_autodiff()
 }
 
@@ -176,34 +178,6 @@ pub(crate) fn add_with_bias(residual: Tensor<2>, x: Tensor<2>, bias: Tensor<1>) 
         Tensor::from_dispatch(Dispatch::add_with_bias(residual, x, bias.into_dispatch()))
     } else {
         residual + x + bias.unsqueeze()
-    }
-}
-
-/// scale ⊙ x + shift of x `[rows, width]`, the same scale and shift `[width]` for all rows; for networks that are not
-/// trained.
-pub(crate) fn scale_and_shift(x: Tensor<2>, scale: Tensor<1>, shift: Tensor<1>) -> Tensor<2> {
-    if is_frozen_cpu(&x.device()) {
-        let (x, scale) = (x.into_dispatch(), scale.into_dispatch());
-        Tensor::from_dispatch(Dispatch::scale_and_shift(x, scale, shift.into_dispatch()))
-    } else {
-        x * scale.unsqueeze() + shift.unsqueeze()
-    }
-}
-
-/// residual + scale ⊙ (x + bias) of residual and x `[rows, width]`, bias and scale `[width]`; for networks that are not
-/// trained.
-pub(crate) fn add_scaled(
-    residual: Tensor<2>,
-    x: Tensor<2>,
-    bias: Tensor<1>,
-    scale: Tensor<1>,
-) -> Tensor<2> {
-    if is_frozen_cpu(&x.device()) {
-        let (residual, x) = (residual.into_dispatch(), x.into_dispatch());
-        let (bias, scale) = (bias.into_dispatch(), scale.into_dispatch());
-        Tensor::from_dispatch(Dispatch::add_scaled(residual, x, bias, scale))
-    } else {
-        residual + (x + bias.unsqueeze()) * scale.unsqueeze()
     }
 }
 
@@ -375,15 +349,6 @@ mod tests {
         let bias = random([1, 37], &device).reshape([37]);
         let plain = residual.clone() + x.clone() + bias.clone().unsqueeze();
         let fused = add_with_bias(residual.clone(), x.clone(), bias.clone());
-        fused.into_data().assert_approx_eq::<f32>(&plain.into_data(), Tolerance::absolute(1e-6));
-
-        let scale = random([1, 37], &device).reshape([37]);
-        let wide = |vector: &Tensor<1>| -> Tensor<2> { vector.clone().unsqueeze() };
-        let plain = x.clone() * wide(&scale) + wide(&bias);
-        let fused = scale_and_shift(x.clone(), scale.clone(), bias.clone());
-        fused.into_data().assert_approx_eq::<f32>(&plain.into_data(), Tolerance::absolute(1e-6));
-        let plain = residual.clone() + (x.clone() + wide(&bias)) * wide(&scale);
-        let fused = add_scaled(residual, x.clone(), bias, scale);
         fused.into_data().assert_approx_eq::<f32>(&plain.into_data(), Tolerance::absolute(1e-6));
 
         let x = (x * 20.0).reshape([2, 5, 70, 37]);

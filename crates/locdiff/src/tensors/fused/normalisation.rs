@@ -91,6 +91,34 @@ fn normalise(x: FlexTensor) -> (FlexTensor, Vec<f32>) {
     (x, scales)
 }
 
+/// scale ⊙ normalised + shift of rows, on one thread.
+pub(crate) fn normalise_rows(rows: &[f32], scale: &[f32], shift: &[f32], output: &mut [f32]) {
+    let width = scale.len();
+    vectorised!({
+        for (row, output) in rows.chunks_exact(width).zip(output.chunks_exact_mut(width)) {
+            let mean = sum(
+                row,
+                #[inline(always)]
+                |x, _| x,
+                row,
+            ) / width as f32;
+            for (y, x) in output.iter_mut().zip(row) {
+                *y = x - mean;
+            }
+            let square = sum(
+                output,
+                #[inline(always)]
+                |x, y| x * y,
+                output,
+            ) / width as f32;
+            let factor = 1.0 / (square + EPSILON).sqrt();
+            for k in 0..width {
+                output[k] = scale[k] * (output[k] * factor) + shift[k];
+            }
+        }
+    });
+}
+
 /// (g − mean g − y·mean(g ⊙ y)) / deviation.
 fn normalise_back(y: &FlexTensor, scales: &[f32], gradient: FlexTensor) -> FlexTensor {
     let mut gradient = contiguous(gradient);

@@ -96,7 +96,7 @@ pub(crate) fn compare(directory: &Path) -> Parity {
 
 /// The package's formula, for comparison only: a flow in space, off the sphere, and the trace of its Jacobian. By Kutta's 3/8
 /// rule over t, from places (0) to noise (1).
-fn their_likelihoods(
+pub(crate) fn their_likelihoods(
     network: &FlowNetwork,
     embedding: &[f32],
     places: &[[f64; 2]],
