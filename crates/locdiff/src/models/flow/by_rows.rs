@@ -8,7 +8,6 @@ use burn::tensor::{Tensor, TensorData};
 use burn_flex::FlexTensor;
 use rayon::prelude::*;
 
-use super::network::{Conditioned, Dense};
 use crate::tensors::fused::{
     Matrix, gelu_of_rows, multiply, normalise_rows, numbers_of, slice_of, vectorised,
 };
@@ -35,14 +34,15 @@ impl Held {
     }
 }
 
-struct Layer {
+/// A matrix and a bias.
+pub(super) struct Layer {
     weight: Held,
     bias: Held,
 }
 
 impl Layer {
-    fn of(dense: &Dense) -> Layer {
-        Layer { weight: Held::of(&dense.weight), bias: Held::of(&dense.bias) }
+    pub(super) fn new(weight: &Tensor<2>, bias: &Tensor<1>) -> Layer {
+        Layer { weight: Held::of(weight), bias: Held::of(bias) }
     }
 
     fn outputs(&self) -> usize {
@@ -57,44 +57,76 @@ impl Layer {
     }
 }
 
-/// dx/dγ of particles `[particles, 3]`.
-pub(super) fn velocity(part: &Conditioned, x: &Tensor<2>) -> Tensor<2> {
-    let (initial, last) = (Layer::of(&part.initial), Layer::of(&part.last));
-    let (scale, shift) = (Held::of(&part.scale), Held::of(&part.shift));
-    let blocks: Vec<_> = part
-        .blocks
-        .iter()
-        .map(|block| {
-            let vectors = [&block.scale, &block.shift, &block.gate].map(Held::of);
-            (vectors, Layer::of(&block.up), Layer::of(&block.down))
-        })
-        .collect();
-    let particles = numbers_of(x);
-    let count = particles.len() / 3;
-    let chunk = 3 * count.div_ceil(rayon::current_num_threads()).max(FEWEST);
-    let mut velocities = vec![0.0; particles.len()];
-    velocities.par_chunks_mut(chunk).zip(particles.par_chunks(chunk)).for_each(|(output, x)| {
+/// Factors and summands after a normalisation.
+pub(super) struct Modulation {
+    scale: Held,
+    shift: Held,
+}
+
+impl Modulation {
+    pub(super) fn new(scale: &Tensor<1>, shift: &Tensor<1>) -> Modulation {
+        Modulation { scale: Held::of(scale), shift: Held::of(shift) }
+    }
+
+    fn normalised(&self, h: &[f32], output: &mut [f32]) {
+        normalise_rows(h, self.scale.numbers(), self.shift.numbers(), output);
+    }
+}
+
+/// One block with its condition.
+pub(super) struct Block {
+    modulation: Modulation,
+    up: Layer,
+    down: Layer,
+    gate: Held,
+}
+
+impl Block {
+    pub(super) fn new(modulation: Modulation, up: Layer, down: Layer, gate: &Tensor<1>) -> Block {
+        Block { modulation, up, down, gate: Held::of(gate) }
+    }
+}
+
+/// The network with its condition.
+pub(super) struct Network {
+    pub(super) initial: Layer,
+    pub(super) blocks: Vec<Block>,
+    pub(super) modulation: Modulation,
+    pub(super) last: Layer,
+}
+
+impl Network {
+    /// dx/dγ of particles `[particles, 3]`.
+    pub(super) fn velocity(&self, x: &Tensor<2>) -> Tensor<2> {
+        let particles = numbers_of(x);
+        let count = particles.len() / 3;
+        let chunk = 3 * count.div_ceil(rayon::current_num_threads()).max(FEWEST);
+        let mut velocities = vec![0.0; particles.len()];
+        let chunks = velocities.par_chunks_mut(chunk).zip(particles.par_chunks(chunk));
+        chunks.for_each(|(output, x)| self.of_some(x, output));
+        Tensor::from_data(TensorData::new(velocities, [count, 3]), &x.device())
+    }
+
+    fn of_some(&self, x: &[f32], output: &mut [f32]) {
+        let (rows, width) = (x.len() / 3, self.initial.outputs());
         MEMORY.with_borrow_mut(|[h, inner, middle]| {
-            let rows = x.len() / 3;
-            let width = initial.outputs();
             h.resize(rows * width, 0.0);
             inner.resize(rows * width, 0.0);
-            initial.product(x, h);
-            add_to_rows(h, initial.bias.numbers());
-            for ([scale, shift, gate], up, down) in &blocks {
-                normalise_rows(h, scale.numbers(), shift.numbers(), inner);
+            self.initial.product(x, h);
+            add_to_rows(h, self.initial.bias.numbers());
+            for Block { modulation, up, down, gate } in &self.blocks {
+                modulation.normalised(h, inner);
                 middle.resize(rows * up.outputs(), 0.0);
                 up.product(inner, middle);
                 gelu_of_rows(middle, up.bias.numbers());
                 down.product(middle, inner);
                 add_scaled(h, inner, down.bias.numbers(), gate.numbers());
             }
-            normalise_rows(h, scale.numbers(), shift.numbers(), inner);
-            last.product(inner, output);
-            add_to_rows(output, last.bias.numbers());
+            self.modulation.normalised(h, inner);
+            self.last.product(inner, output);
+            add_to_rows(output, self.last.bias.numbers());
         });
-    });
-    Tensor::from_data(TensorData::new(velocities, [count, 3]), &x.device())
+    }
 }
 
 fn add_to_rows(rows: &mut [f32], bias: &[f32]) {

@@ -19,7 +19,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use locdiff_sphere::UnitVector;
 use serde::{Deserialize, Serialize};
 
-use super::by_rows;
+use super::by_rows::{self, Layer, Modulation};
 use crate::tensors::InvalidWeights;
 use crate::tensors::fused::{Gelu, gelu, is_frozen_cpu, normalise, numbers_of};
 use crate::tensors::weights::FileOfWeights;
@@ -326,9 +326,23 @@ impl FlowField {
 }
 
 impl Conditioned {
+    fn by_rows(&self) -> by_rows::Network {
+        let layer = |dense: &Dense| Layer::new(&dense.weight, &dense.bias);
+        let block = |block: &ConditionedBlock| {
+            let modulation = Modulation::new(&block.scale, &block.shift);
+            by_rows::Block::new(modulation, layer(&block.up), layer(&block.down), &block.gate)
+        };
+        by_rows::Network {
+            initial: layer(&self.initial),
+            blocks: self.blocks.iter().map(block).collect(),
+            modulation: Modulation::new(&self.scale, &self.shift),
+            last: layer(&self.last),
+        }
+    }
+
     fn velocity(&self, x: Tensor<2>) -> Tensor<2> {
         if is_frozen_cpu(&x.device()) {
-            return by_rows::velocity(self, &x);
+            return self.by_rows().velocity(&x);
         }
         let scaled = |x: Tensor<2>, scale: &Tensor<1>, shift: &Tensor<1>| {
             x * scale.clone().unsqueeze() + shift.clone().unsqueeze()
