@@ -16,6 +16,9 @@ use serde_json::json;
 
 use crate::{interruption, memory};
 
+/// More are worth a warning: published trainings have some tens.
+const MANY_EPOCHS: f64 = 1000.0;
+
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// The configuration, a TOML file; see configs/ for those of published settings
@@ -26,6 +29,9 @@ pub(crate) struct Arguments {
     /// Where the run is written: checkpoints, log, and the model at the end
     #[arg(short, long, value_name = "DIR", required_unless_present = "plan")]
     out: Option<PathBuf>,
+    /// Steps in all, instead of those in the configuration
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    steps: Option<u64>,
     /// Go on from the newest checkpoint in the output directory
     #[arg(long)]
     resume: bool,
@@ -51,7 +57,14 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
-    let config = TrainingConfig::read(&arguments.config)?;
+    let mut config = TrainingConfig::read(&arguments.config)?;
+    if let Some(steps) = arguments.steps {
+        config.run.steps = steps;
+        // A shorter run warms up for a shorter time.
+        if config.optimizer.warmup_steps > steps / 2 {
+            config.optimizer.warmup_steps = steps / 10;
+        }
+    }
     let device = device_by_name(&arguments.device)?;
     let replicas = arguments.replicas.map(|count| replicas(count.into(), &arguments.device));
     let replicas = replicas.transpose()?;
@@ -59,6 +72,16 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let data = Dataset::open(&arguments.data, policy)?;
     for skipped in data.skipped() {
         writeln!(stderr(), "left out: {skipped}")?;
+    }
+    let epochs = config.run.steps as f64 * config.run.batch as f64 / data.rows().max(1) as f64;
+    if epochs > MANY_EPOCHS {
+        writeln!(
+            stderr(),
+            "warning: {} steps of {} rows are {epochs:.0} epochs of {} rows, which probably overfits; --steps sets fewer",
+            config.run.steps,
+            config.run.batch,
+            data.rows()
+        )?;
     }
     if arguments.plan {
         let (width, rows) = (data.layout().width, Some(data.rows()));

@@ -316,7 +316,11 @@ mod tests {
             let place = LatLon::new(latitude, longitude).expect("a place");
             let (country, found) = nearest_coast(place);
             let ratio = found / km;
-            assert!(country.name() == name && (0.7..1.4).contains(&ratio), "{} {found}", country.name());
+            assert!(
+                country.name() == name && (0.7..1.4).contains(&ratio),
+                "{} {found}",
+                country.name()
+            );
         }
     }
 

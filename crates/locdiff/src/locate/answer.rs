@@ -332,10 +332,10 @@ impl PlaceFacts {
             longitude: degrees(place.longitude()),
             words: name.to_string(),
             name: PlaceName {
-                off: name.off.clone().map(|coast| Coast {
-                    distance_km: rounded(coast.distance_km, 1),
-                    ..coast
-                }),
+                off: name
+                    .off
+                    .clone()
+                    .map(|coast| Coast { distance_km: rounded(coast.distance_km, 1), ..coast }),
                 ..name.clone()
             },
         }
