@@ -1,7 +1,7 @@
 //! `locdiff train`: embeddings in, a model out.
 
 use std::io::{Write, stderr, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -16,12 +16,21 @@ use serde_json::json;
 
 use crate::{interruption, memory};
 
+/// Configurations that the program has.
+const BUILT_IN: [(&str, &str); 5] = [
+    ("tutorial", include_str!("../../../configs/tutorial.toml")),
+    ("likelihood-l23", include_str!("../../../configs/likelihood-l23.toml")),
+    ("likelihood-l47", include_str!("../../../configs/likelihood-l47.toml")),
+    ("paper-l23", include_str!("../../../configs/paper-l23.toml")),
+    ("paper-l47", include_str!("../../../configs/paper-l47.toml")),
+];
 /// More are worth a warning: published trainings have some tens.
 const MANY_EPOCHS: f64 = 1000.0;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The configuration, a TOML file; see configs/ for those of published settings
+    /// The configuration: a TOML file, or one that the program has: tutorial, likelihood-l23, likelihood-l47, paper-l23,
+    /// paper-l47
     config: PathBuf,
     /// The embeddings: a directory of Parquet shards, or an s3:// address
     #[arg(long, value_name = "DIR")]
@@ -57,7 +66,12 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
-    let mut config = TrainingConfig::read(&arguments.config)?;
+    let path = &arguments.config;
+    let built_in = BUILT_IN.iter().find(|(name, _)| Path::new(name) == path && !path.exists());
+    let mut config = match built_in {
+        Some((_, text)) => TrainingConfig::from_toml(text, path)?,
+        None => TrainingConfig::read(path)?,
+    };
     if let Some(steps) = arguments.steps {
         config.run.steps = steps;
         // A shorter run warms up for a shorter time.

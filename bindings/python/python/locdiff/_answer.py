@@ -72,7 +72,8 @@ class Answer:
     @property
     def place(self) -> Place:
         """The answer as one place, by the model's ``decode`` rule."""
-        return Place(**self._record["place"])
+        place = self._record["place"]
+        return Place(**{name: place[name] for name in Place._fields})
 
     @property
     def best(self) -> Candidate:
