@@ -2,7 +2,7 @@
 
 use locdiff::Estimate;
 use locdiff::locate::{AnswerOptions, Answered, ChosenBecause, ImageFacts};
-use locdiff_cli::{View, answer_map};
+use locdiff_cli::{Colors, View, answer_map};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -110,7 +110,8 @@ impl Answer {
             }
         };
         let drawn = py.detach(|| {
-            let picture = answer_map(&self.answered, view).map_err(wrong_option)?.draw();
+            let map = answer_map(&self.answered, view, Colors::Dark, None);
+            let picture = map.map_err(wrong_option)?.draw();
             Ok::<_, PyErr>(if svg { picture.svg().into_bytes() } else { picture.png() })
         });
         Ok(PyBytes::new(py, &drawn?))

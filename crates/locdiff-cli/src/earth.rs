@@ -1,7 +1,7 @@
-//! `locdiff earth`: a larger atlas for views from above than the one inside the program.
+//! `locdiff earth`: a larger atlas for views from above than the one inside the program, and rendered views to try things with.
 
 use std::io::{Write, stderr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 
@@ -9,19 +9,39 @@ use anyhow::Context;
 use burn::tensor::Device;
 use clap::{Args, Subcommand};
 use locdiff::models::earth_view::EarthLocator;
-use locdiff_earth::{Imagery, Light, Source};
+use locdiff_earth::{Imagery, Light, Renderer, Source};
 
 use crate::progress::Progress;
+use crate::whole_file::write_file;
 use crate::{NONSENSE, refused};
 
 /// Of the land that the program knows, asked in cells of 1.2 km at least.
 const MOST_LAND_ROWS: usize = 16_384;
+/// Of rendered views: pixels along a side, the width of the narrowest, and rows of the map that tells land from sea.
+const SIDE_PX: usize = 128;
+const NARROWEST_KM: f64 = 630.0;
+const MASK_ROWS: u32 = 4096;
 const WIDTHS_KM: std::ops::RangeInclusive<f64> = 20.0..=4000.0;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Build a model like earth-view from tiles of the Earth, for narrower views
     Build(Arguments),
+    /// Render views of the Earth from above with known places, to try out training and evaluation
+    Views(ViewsArguments),
+}
+
+#[derive(Args)]
+pub(crate) struct ViewsArguments {
+    /// Where to put the pictures and manifest.csv: a directory that does not exist, or is empty
+    #[arg(long, value_name = "DIRECTORY")]
+    out: PathBuf,
+    /// How many
+    #[arg(long, value_name = "N", default_value_t = 4000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    count: u64,
+    /// Another seed gives other views
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
 }
 
 #[derive(Args)]
@@ -40,7 +60,56 @@ pub(crate) struct Arguments {
     widest_km: f64,
 }
 
-pub(crate) fn run(Command::Build(arguments): Command) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Build(arguments) => build(arguments),
+        Command::Views(arguments) => views(&arguments),
+    }
+}
+
+/// Whether a directory can be filled: it does not exist, or is empty.
+fn is_free(out: &Path) -> anyhow::Result<bool> {
+    let is_empty = || Ok::<bool, std::io::Error>(std::fs::read_dir(out)?.next().is_none());
+    Ok(!out.exists() || is_empty().with_context(|| out.display().to_string())?)
+}
+
+fn views(arguments: &ViewsArguments) -> anyhow::Result<ExitCode> {
+    let out = &arguments.out;
+    if !is_free(out)? {
+        let reason = format!("{} is there already: nothing is overwritten", out.display());
+        return Ok(refused(&reason, NONSENSE));
+    }
+    std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    let locator = EarthLocator::built_in(&Device::flex());
+    let imagery = locator.atlas().mosaic.imagery();
+    let mask = imagery.land_mask(MASK_ROWS);
+    let mut renderer = Renderer::new(mask, vec![imagery.clone()], Vec::new());
+    // The mosaic in the program has no finer detail.
+    renderer.framing.width_km[0] = NARROWEST_KM;
+    let mut progress = Progress::new("views", Some(arguments.count));
+    let mut manifest = String::from("image,latitude,longitude\n");
+    for start in (0..arguments.count).step_by(64) {
+        let numbers = start..(start + 64).min(arguments.count);
+        let rendered = renderer.render_range(arguments.seed, numbers.clone(), SIDE_PX);
+        for (number, view) in numbers.zip(&rendered) {
+            let name = format!("{number:06}.jpg");
+            let side = view.size_px as u16;
+            let jpeg = locdiff_server::jpeg(&view.pixels, side, side).context("a JPEG")?;
+            let path = out.join(&name);
+            std::fs::write(&path, jpeg)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+            let (latitude, longitude) = (view.label.latitude, view.label.longitude);
+            manifest.push_str(&format!("{name},{latitude:.5},{longitude:.5}\n"));
+        }
+        progress.add(rendered.len() as u64);
+    }
+    write_file(&out.join("manifest.csv"), manifest.as_bytes())?;
+    drop(progress);
+    writeln!(stderr(), "{} rendered views are in {}", arguments.count, out.display())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn build(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let widths_km = [arguments.narrowest_km, arguments.widest_km];
     let makes_sense = |width: &f64| WIDTHS_KM.contains(width);
     if !widths_km.iter().all(makes_sense) || widths_km[0] > widths_km[1] {
@@ -52,8 +121,7 @@ pub(crate) fn run(Command::Build(arguments): Command) -> anyhow::Result<ExitCode
         return Ok(refused(&reason, NONSENSE));
     }
     let out = &arguments.out;
-    let is_empty = || Ok::<bool, std::io::Error>(std::fs::read_dir(out)?.next().is_none());
-    if out.exists() && !is_empty().with_context(|| out.display().to_string())? {
+    if !is_free(out)? {
         let reason = format!("{} is there already: nothing is overwritten", out.display());
         return Ok(refused(&reason, NONSENSE));
     }

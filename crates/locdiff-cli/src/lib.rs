@@ -45,12 +45,12 @@ use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 #[cfg(feature = "models")]
 pub use memory::keep_for_a_while;
 #[cfg(feature = "models")]
-pub use predict::{View, answer_map};
+pub use predict::{Colors, View, answer_map};
 
 /// Where on Earth was this taken? Answers with a probability map, not just a pin.
 #[derive(Parser)]
@@ -124,7 +124,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     #[cfg(feature = "s3")]
     locdiff_train::choose_cryptography();
     let done = |()| ExitCode::SUCCESS;
-    let result = match Arguments::parse_from(readable(arguments)).command {
+    let arguments: Vec<OsString> = readable(arguments).collect();
+    #[cfg(feature = "models")]
+    let arguments = match serve::with_config(arguments, Arguments::command()) {
+        Ok(arguments) => arguments,
+        Err(error) => return refused(&format!("{error:#}"), NONSENSE),
+    };
+    let result = match Arguments::parse_from(arguments).command {
         #[cfg(feature = "models")]
         Command::Batch(command) => batch::run(command),
         #[cfg(feature = "models")]

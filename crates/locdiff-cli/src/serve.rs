@@ -1,23 +1,31 @@
 //! `locdiff serve`: the models of this machine over HTTP, and the map page.
 
+use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{Write, stdout};
-use std::net::IpAddr;
+use std::net::{IpAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use clap::parser::ValueSource;
 use clap::{Args, ValueEnum};
 use locdiff_server::{LogFormat, Server, Settings, start_logs};
+use serde::Serialize;
 
+use crate::progress::Waiting;
 use crate::{NO_MODEL, NONSENSE, memory, refused};
 
 /// Every option is also an environment variable, so that containers need no command line.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The address to listen at. The default is this machine only; 0.0.0.0 is everybody who can reach it
+    /// Read settings from a TOML file, as --print-config writes it. The command line and the environment override it
+    #[arg(long, env = "LOCDIFF_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The address or host name to listen at. The default is this machine only; 0.0.0.0 is everybody who can reach it
     #[arg(long, env = "LOCDIFF_HOST", default_value = "127.0.0.1")]
-    host: IpAddr,
+    host: String,
     /// The port; 0 takes any that is free
     #[arg(short, long, env = "LOCDIFF_PORT", default_value_t = Settings::default().port)]
     port: u16,
@@ -104,7 +112,8 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
 enum Format {
     /// For people.
     Text,
@@ -112,10 +121,94 @@ enum Format {
     Json,
 }
 
+/// What `--print-config` prints: all that a command line can state.
+#[derive(Serialize)]
+struct Printed<'a> {
+    host: &'a str,
+    #[serde(flatten)]
+    settings: serde_json::Map<String, serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_key_file: Option<&'a PathBuf>,
+    log_format: Format,
+    log: &'a str,
+}
+
+/// A command line of `locdiff serve --config FILE` with the settings of the file that it does not override.
+pub(crate) fn with_config(
+    mut arguments: Vec<OsString>,
+    command: clap::Command,
+) -> anyhow::Result<Vec<OsString>> {
+    let serve = command.find_subcommand("serve").expect("the command exists");
+    let known: HashSet<String> =
+        serve.get_arguments().map(|argument| argument.get_id().to_string()).collect();
+    // What can't be parsed is told when it is parsed for good.
+    let Ok(matches) = command.try_get_matches_from(&arguments) else { return Ok(arguments) };
+    let Some(serve) = matches.subcommand_matches("serve") else { return Ok(arguments) };
+    let Some(path) = serve.get_one::<PathBuf>("config") else { return Ok(arguments) };
+    let shown = path.display();
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
+    let table: toml::Table = text.parse().with_context(|| format!("{shown} is not TOML"))?;
+    for (key, value) in table {
+        let id = if key == "models" { "model" } else { key.as_str() };
+        let is_setting = known.contains(id) && !["config", "print_config", "json"].contains(&id);
+        anyhow::ensure!(is_setting, "{shown}: there is no setting `{key}`");
+        let source = serve.value_source(id);
+        if matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable)) {
+            continue;
+        }
+        let text = |value: &toml::Value| match value {
+            toml::Value::String(text) => Some(text.clone()),
+            toml::Value::Integer(number) => Some(number.to_string()),
+            _ => None,
+        };
+        let value = match &value {
+            toml::Value::Array(items) => {
+                items.iter().map(text).collect::<Option<Vec<_>>>().map(|i| i.join(","))
+            }
+            value => text(value),
+        };
+        let value = value.with_context(|| {
+            format!("{shown}: `{key}` must be a number, a text or a list of texts")
+        })?;
+        if !value.is_empty() {
+            arguments.push(format!("--{}={value}", id.replace('_', "-")).into());
+        }
+    }
+    Ok(arguments)
+}
+
 impl Arguments {
+    /// The address of the host, which may be a name.
+    fn address(&self) -> anyhow::Result<IpAddr> {
+        if let Ok(address) = self.host.parse() {
+            return Ok(address);
+        }
+        let found = (self.host.as_str(), self.port).to_socket_addrs();
+        let found = found.with_context(|| format!("--host {}: no such host", self.host))?.next();
+        Ok(found.with_context(|| format!("--host {} has no address", self.host))?.ip())
+    }
+
+    fn printed(&self, settings: &Settings) -> anyhow::Result<String> {
+        let serde_json::Value::Object(mut all) = serde_json::to_value(settings)? else {
+            anyhow::bail!("settings are a table");
+        };
+        all.retain(|key, value| key != "host" && (self.json || !value.is_null()));
+        let printed = Printed {
+            host: &self.host,
+            settings: all,
+            api_key_file: self.api_key_file.as_ref(),
+            log_format: self.log_format,
+            log: &self.log,
+        };
+        Ok(match self.json {
+            true => serde_json::to_string_pretty(&printed)? + "\n",
+            false => toml::to_string(&printed)?,
+        })
+    }
+
     fn settings(&self) -> anyhow::Result<Settings> {
         Ok(Settings {
-            host: self.host,
+            host: self.address()?,
             port: self.port,
             models: self.model.clone(),
             device: self.device.clone(),
@@ -164,12 +257,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         return Ok(refused(&error.to_string(), NONSENSE));
     }
     if arguments.print_config {
-        let text = if arguments.json {
-            serde_json::to_string_pretty(&settings)? + "\n"
-        } else {
-            toml::to_string(&settings)?
-        };
-        stdout().write_all(text.as_bytes())?;
+        stdout().write_all(arguments.printed(&settings)?.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
     let format = match arguments.log_format {
@@ -193,15 +281,18 @@ async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     let open_to_all = !settings.host.is_loopback() && settings.api_keys.is_empty();
     let server = Server::bind(settings).await?;
     let address = server.address()?;
-    // The one line that a program which started this one waits for.
-    writeln!(stdout(), "http://{address}")?;
-    stdout().flush()?;
     if open_to_all {
         tracing::warn!(
             "everybody who can reach {address} may use this server; --api-key-file closes it"
         );
     }
-    match server.run(stop()).await {
+    let waiting = Waiting::new("opening models");
+    let ready = move || {
+        drop(waiting);
+        // The one line that a program which started this one waits for.
+        let _ = writeln!(stdout(), "http://{address}").and_then(|()| stdout().flush());
+    };
+    match server.run(ready, stop()).await {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(locdiff_server::ServeError::Model(error @ locdiff::CannotOpen::Missing { .. })) => {
             Ok(refused(&error.to_string(), NO_MODEL))

@@ -1,7 +1,7 @@
 //! `locdiff train`: embeddings in, a model out.
 
 use std::io::{Write, stderr, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -16,9 +16,21 @@ use serde_json::json;
 
 use crate::{interruption, memory};
 
+/// Configurations that the program has.
+const BUILT_IN: [(&str, &str); 5] = [
+    ("tutorial", include_str!("../../../configs/tutorial.toml")),
+    ("likelihood-l23", include_str!("../../../configs/likelihood-l23.toml")),
+    ("likelihood-l47", include_str!("../../../configs/likelihood-l47.toml")),
+    ("paper-l23", include_str!("../../../configs/paper-l23.toml")),
+    ("paper-l47", include_str!("../../../configs/paper-l47.toml")),
+];
+/// More are worth a warning: published trainings have some tens.
+const MANY_EPOCHS: f64 = 1000.0;
+
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The configuration, a TOML file; see configs/ for those of published settings
+    /// The configuration: a TOML file, or one that the program has: tutorial, likelihood-l23, likelihood-l47, paper-l23,
+    /// paper-l47
     config: PathBuf,
     /// The embeddings: a directory of Parquet shards, or an s3:// address
     #[arg(long, value_name = "DIR")]
@@ -26,6 +38,9 @@ pub(crate) struct Arguments {
     /// Where the run is written: checkpoints, log, and the model at the end
     #[arg(short, long, value_name = "DIR", required_unless_present = "plan")]
     out: Option<PathBuf>,
+    /// Steps in all, instead of those in the configuration
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    steps: Option<u64>,
     /// Go on from the newest checkpoint in the output directory
     #[arg(long)]
     resume: bool,
@@ -51,7 +66,19 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
-    let config = TrainingConfig::read(&arguments.config)?;
+    let path = &arguments.config;
+    let built_in = BUILT_IN.iter().find(|(name, _)| Path::new(name) == path && !path.exists());
+    let mut config = match built_in {
+        Some((_, text)) => TrainingConfig::from_toml(text, path)?,
+        None => TrainingConfig::read(path)?,
+    };
+    if let Some(steps) = arguments.steps {
+        config.run.steps = steps;
+        // A shorter run warms up for a shorter time.
+        if config.optimizer.warmup_steps > steps / 2 {
+            config.optimizer.warmup_steps = steps / 10;
+        }
+    }
     let device = device_by_name(&arguments.device)?;
     let replicas = arguments.replicas.map(|count| replicas(count.into(), &arguments.device));
     let replicas = replicas.transpose()?;
@@ -59,6 +86,16 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let data = Dataset::open(&arguments.data, policy)?;
     for skipped in data.skipped() {
         writeln!(stderr(), "left out: {skipped}")?;
+    }
+    let epochs = config.run.steps as f64 * config.run.batch as f64 / data.rows().max(1) as f64;
+    if epochs > MANY_EPOCHS {
+        writeln!(
+            stderr(),
+            "warning: {} steps of {} rows are {epochs:.0} epochs of {} rows, which probably overfits; --steps sets fewer",
+            config.run.steps,
+            config.run.batch,
+            data.rows()
+        )?;
     }
     if arguments.plan {
         let (width, rows) = (data.layout().width, Some(data.rows()));

@@ -78,7 +78,7 @@ fn a_good_picture() {
         str![[r#"
 rgb.jpg
   48.8566,2.3522  Paris, Ile-de-France, France
-  score 20 %; half within 9,700 km, nine tenths within 17,000 km
+  score 20 %; 50 % within 9,700 km, 90 % within 17,000 km
 
    1    20 %  48.857,2.352       ±29 km     Paris, Ile-de-France, France
    2    19 %  35.676,139.650     ±29 km     Tokyo, Japan
@@ -295,7 +295,7 @@ fn other_formats_and_pictures() {
     let home = Home::with_geoclip();
     let csv = home.success(&["predict", "rgb.jpg", "--csv", "-k", "2"]);
     let mut reader = csv::Reader::from_reader(csv.as_bytes());
-    assert_eq!(reader.headers().unwrap().len(), 21);
+    assert_eq!(reader.headers().unwrap().len(), 24);
     assert_eq!(reader.records().filter(|row| row.is_ok()).count(), 2);
 
     let folder = tempfile::tempdir().unwrap();
@@ -339,15 +339,151 @@ fn other_formats_and_pictures() {
     let own = folder.path().join("own.png");
     fs::copy(photos().join("rgb.png"), &own).unwrap();
     let own = own.to_str().unwrap();
-    assert!(home.failure(&["predict", own, "--plot", own], 2).contains("overwrite"));
+    let message = home.failure(&["predict", own, "--plot", own, "--overwrite"], 2);
+    assert!(message.contains("it is not overwritten"), "{message}");
     fs::remove_file(own).unwrap();
     let message = home.failure(&["predict", path, "--plot", "map.png"], 2);
-    assert!(message.contains("give a folder"), "{message}");
-    let maps = folder.path().join("maps/");
-    let maps = format!("{}/", maps.display());
-    home.success(&["predict", "rgb.jpg", "rgb.png", "--plot", &maps]);
-    // The same name twice: neither is overwritten.
-    assert_eq!(fs::read_dir(&maps).unwrap().count(), 2);
+    assert!(message.contains("name a folder"), "{message}");
+}
+
+/// A folder as people have them: in folders, with and without endings, with hidden files and broken ones.
+fn album() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (from, to) in [
+        ("rgb.jpg", "2019/a.jpg"),
+        ("rgb.png", "2019/deep/b.PNG"),
+        ("rgb.jpg", "2020/a.jpg"),
+        ("rgb.jpg", "without ending"),
+        ("rgb.jpg", ".hidden/c.jpg"),
+    ] {
+        let to = folder.path().join(to);
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(photos().join(from), to).unwrap();
+    }
+    fs::write(folder.path().join("notes.txt"), "no picture").unwrap();
+    folder
+}
+
+#[test]
+fn maps_are_ordered_as_pictures_are_and_nothing_is_overwritten() {
+    let (home, album, out) = (Home::with_geoclip(), album(), tempfile::tempdir().unwrap());
+    let maps = format!("{}/", out.path().join("maps").display());
+    let arguments = ["predict", album.path().to_str().unwrap(), "--plot", &maps, "--json"];
+    let output = home.run(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let names: Vec<String> = text(&output.stdout)
+        .lines()
+        .map(|line| {
+            serde_json::from_str::<Value>(line).unwrap()["map"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    let expected =
+        ["2019/a.jpg.png", "2019/deep/b.PNG.png", "2020/a.jpg.png", "without ending.png"];
+    assert_eq!(names, expected.map(|name| format!("{maps}{name}")));
+    assert!(names.iter().all(|name| fs::read(name).unwrap().starts_with(b"\x89PNG")));
+    let summary = "4 pictures: 4 located, 0 rejected, 0 failed; 1 files are not pictures";
+    assert!(text(&output.stderr).contains(summary), "{}", text(&output.stderr));
+    // Again: not before it is allowed.
+    let message = home.failure(&arguments, 2);
+    assert!(message.contains("and 3 more files") && message.contains("--overwrite"), "{message}");
+    home.success(&[&arguments[..], &["--overwrite"]].concat());
+    // The path stands in the text and in the table too.
+    let one = out.path().join("one.svg");
+    let one = one.to_str().unwrap();
+    let answer = home.success(&["predict", "rgb.jpg", "--plot", one, "--theme", "light"]);
+    assert!(
+        answer.replace(['\n', ' '], "").contains(&format!("map:{}", one.replace(' ', ""))),
+        "{answer}"
+    );
+    let table = home.success(&["predict", "rgb.jpg", "--csv", "--plot", one, "--overwrite"]);
+    assert!(table.lines().nth(1).unwrap().contains(one), "{table}");
+}
+
+#[test]
+fn notes_are_printed_once() {
+    let (home, album) = (Home::with_geoclip(), album());
+    let answers = home.success(&["predict", album.path().to_str().unwrap(), "-k", "2"]);
+    let flat = answers.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in ["a prediction by geoclip", "Scores, not probabilities", "± is the radius"] {
+        assert_eq!(flat.matches(words).count(), 1, "{words}: {answers}");
+    }
+    assert_eq!(flat.matches("50 % within").count(), 4, "{answers}");
+}
+
+#[test]
+fn hidden_files_are_left_out_unless_asked_for() {
+    let (home, album) = (Home::with_geoclip(), album());
+    let path = album.path().to_str().unwrap();
+    assert_eq!(home.success(&["predict", path, "--json"]).lines().count(), 4);
+    assert_eq!(home.success(&["predict", path, "--json", "--hidden"]).lines().count(), 5);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_can_t_be_read_stops_nothing() {
+    use std::os::unix::ffi::OsStrExt;
+    let (home, album) = (Home::with_geoclip(), album());
+    let strange = std::ffi::OsStr::from_bytes(b"caf\xe9.jpg");
+    fs::copy(photos().join("rgb.jpg"), album.path().join(strange)).unwrap();
+    // A folder that contains itself can't be listed.
+    std::os::unix::fs::symlink(album.path(), album.path().join("2020/again")).unwrap();
+    fs::write(album.path().join("damaged.jpg"), "no picture").unwrap();
+    let output = home.run(&["predict", album.path().to_str().unwrap(), "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let lines: Vec<Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let located = lines.iter().filter(|line| line["prediction"] == true).count();
+    assert_eq!((lines.len(), located), (6, 5));
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("cannot read") && stderr.contains("again"), "{stderr}");
+    assert!(stderr.contains("6 pictures: 5 located, 0 rejected, 1 failed"), "{stderr}");
+    // Named itself, such a file works too.
+    let mut command = home.command(&["predict", "--json"]);
+    let output = command.arg(album.path().join(strange)).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_report_needs_no_other_file() {
+    let (home, album, out) = (Home::with_geoclip(), album(), tempfile::tempdir().unwrap());
+    fs::write(album.path().join("<b>.jpg"), "no picture").unwrap();
+    let report = out.path().join("report.html");
+    let arguments = ["predict", album.path().to_str().unwrap(), "--html", report.to_str().unwrap()];
+    assert_eq!(home.run(&arguments).status.code(), Some(1));
+    let html = fs::read_to_string(&report).unwrap();
+    assert_eq!(html.matches("<img ").count(), 4);
+    assert_eq!(html.matches("<article>").count(), 5);
+    assert!(html.contains("<svg") && html.contains("Paris, Ile-de-France, France"));
+    assert!(html.contains("&lt;b&gt;.jpg") && !html.contains("<b>.jpg"));
+    // Nothing is loaded from elsewhere.
+    let loads = |html: &str| {
+        ["src=\"http", "href=\"http", "url(http", "<script", "<link"]
+            .iter()
+            .any(|words| html.contains(words))
+    };
+    assert!(!loads(&html));
+    assert!(home.failure(&arguments, 2).contains("--overwrite"));
+}
+
+#[test]
+fn an_area_that_keeps_little_is_told() {
+    let home = Home::with_geoclip();
+    let answer = |within: &str| -> Value {
+        let line = home.success(&["predict", "rgb.jpg", "--within", within, "--json"]);
+        serde_json::from_str(&line).unwrap()
+    };
+    let france = answer("France");
+    let kept = france["kept"].as_f64().unwrap();
+    let whole: Value =
+        serde_json::from_str(&home.success(&["predict", "rgb.jpg", "--json"])).unwrap();
+    // Paris is the only place in France.
+    let paris = whole["candidates"][0]["mass"].as_f64().unwrap();
+    assert!((kept / paris - 1.0).abs() < 0.05 && whole["kept"].is_null(), "{kept} {paris}");
+    assert!(france["warnings"].as_array().unwrap().is_empty());
+    let warnings = answer("Bolivia")["warnings"].to_string();
+    assert!(warnings.contains("Bolivia keeps less than"), "{warnings}");
+    let text = home.success(&["predict", "rgb.jpg", "--within", "France"]);
+    assert!(text.contains("within France only, which keeps"), "{text}");
 }
 
 #[test]

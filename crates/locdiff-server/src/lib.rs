@@ -39,6 +39,7 @@ pub use engine::{Engine, LocateOptions, SentImage};
 pub use logs::{LogFormat, LogGuard, start_logs};
 pub use problem::Problem;
 pub use settings::{InvalidSetting, Settings};
+pub use thumbnail::jpeg;
 pub use wire::{EmbedAnswer, Embedded, Failed, LocateAnswer, Outcome};
 
 use state::{App, Shared};
@@ -111,8 +112,12 @@ impl Server {
     }
 
     /// Answers until `stop` is done, then finishes what was accepted. Models are opened meanwhile; until
-    /// they are, requests are told to come back.
-    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
+    /// they are, requests are rejected with 503. `ready` is called when they are.
+    pub async fn run(
+        self,
+        ready: impl FnOnce() + Send + 'static,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
         let app = self.app;
         let settings = app.settings.clone();
         let limit = settings.shutdown_timeout_s;
@@ -142,6 +147,7 @@ impl Server {
                     Ok((engine, threads)) => {
                         let _ = app.engine.set(engine);
                         tracing::info!("ready");
+                        ready();
                         threads
                     }
                     Err(error) => {

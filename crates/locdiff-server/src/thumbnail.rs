@@ -76,7 +76,7 @@ fn small(folder: &Path, id: &str, options: &ReadOptions) -> Option<Vec<u8>> {
 }
 
 /// Red, green and blue bytes, row by row, as JPEG.
-pub(crate) fn jpeg(rgb: &[u8], width: u16, height: u16) -> Option<Vec<u8>> {
+pub fn jpeg(rgb: &[u8], width: u16, height: u16) -> Option<Vec<u8>> {
     let mut jpeg = Vec::new();
     let encoder = jpeg_encoder::Encoder::new(&mut jpeg, QUALITY);
     encoder.encode(rgb, width, height, jpeg_encoder::ColorType::Rgb).ok()?;

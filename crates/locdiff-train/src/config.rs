@@ -261,7 +261,12 @@ impl TrainingConfig {
     pub fn read(path: &Path) -> Result<TrainingConfig, InvalidConfig> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| InvalidConfig::File { path: path.into(), source })?;
-        let config: TrainingConfig = toml::from_str(&text).map_err(|error| {
+        TrainingConfig::from_toml(&text, path)
+    }
+
+    /// The text of a file, which errors name.
+    pub fn from_toml(text: &str, path: &Path) -> Result<TrainingConfig, InvalidConfig> {
+        let config: TrainingConfig = toml::from_str(text).map_err(|error| {
             InvalidConfig::Format { path: path.into(), reason: error.to_string() }
         })?;
         config.check()?;

@@ -1,6 +1,6 @@
 // Makes countries.bin beside this script: the countries of Natural Earth 1:10m (public domain), as npm's
-// `world-atlas` packs them, simplified, with codes and names (ISO 3166-1) of npm's `i18n-iso-countries` (MIT). Run once;
-// the result is committed.
+// `world-atlas` packs them, simplified. The name of a country is Natural Earth's label, as country-names.json writes it out; codes and other names
+// (ISO 3166-1) are those of npm's `i18n-iso-countries` (MIT). Run once; the result is committed.
 //
 //   npm install --no-save world-atlas@2.0.2 topojson-client@3.1.0 topojson-simplify@3.0.3 i18n-iso-countries@7.14.0
 //   node countries.mjs
@@ -33,11 +33,14 @@ const TURN = 360 * UNITS_PER_DEGREE;
 const UNLISTED = { Kosovo: ["XK", "XKX"] };
 // Parts that belong, by ISO 3166-1, to a country that has an entry already.
 const PART_OF = {
-  Akrotiri: "CY", Baikonur: "KZ", "Clipperton I.": "FR", "Coral Sea Is.": "AU", "Cyprus U.N. Buffer Zone": "CY", Dhekelia: "CY",
+  Akrotiri: "CY", "Ashmore and Cartier Is.": "AU", Baikonur: "KZ", "Clipperton I.": "FR", "Coral Sea Is.": "AU", "Cyprus U.N. Buffer Zone": "CY", Dhekelia: "CY",
   "Indian Ocean Ter.": "AU", "N. Cyprus": "CY", Somaliland: "SO", "USNB Guantanamo Bay": "CU",
 };
 // Reefs and glaciers that several claim and nobody lives on.
 const LEFT_OUT = ["Bajo Nuevo Bank", "Scarborough Reef", "Serranilla Bank", "Siachen Glacier", "Spratly Is."];
+
+// Short names by labels, for those that are abbreviated, long or changed. The page reads the same file.
+const shortNames = JSON.parse(readFileSync(join(dirname(fileURLToPath(import.meta.url)), "country-names.json")));
 
 const detailed = JSON.parse(readFileSync(require.resolve("world-atlas/countries-10m.json")));
 const atlas = simplify(presimplify(detailed, sphericalTriangleArea), DETAIL_KM2 / EARTH_RADIUS_KM ** 2);
@@ -76,7 +79,12 @@ for (const shape of feature(atlas, atlas.objects.countries).features) {
   if (!alpha2) throw new Error(`no code for ${label} (${shape.id})`);
   const alpha3 = UNLISTED[label]?.[1] ?? iso.alpha2ToAlpha3(alpha2);
   const names = iso.getName(alpha2, "en", { select: "all" }) ?? [label];
-  const at = entry(alpha2, alpha3, names[0], [...names.slice(1), ...(country ? [] : [label])].filter((n) => n !== names[0]));
+  const at = entry(alpha2, alpha3, null, names);
+  // Parts don't name the whole.
+  if (!country) {
+    at.name = shortNames[label] ?? label;
+    at.others.push(label);
+  }
   const polygons = shape.geometry.type === "Polygon" ? [shape.geometry.coordinates] : shape.geometry.coordinates;
   for (const polygon of polygons) {
     const rings = polygon.map(unwrap).filter((ring, position) => ring.length >= 3 && shoelace(ring) > 0 && !(position > 0 && ring.every((p) => p[0] < -89.9 * UNITS_PER_DEGREE)));
@@ -114,7 +122,8 @@ const sorted = [...countries.values()].sort((a, b) => (a.alpha2 < b.alpha2 ? -1 
 unsigned(sorted.length);
 let points = 0;
 for (const country of sorted) {
-  [country.alpha2, country.alpha3, country.name, [...new Set(country.others)].join("|")].forEach(text);
+  if (!country.name) throw new Error(`no name for ${country.alpha2}`);
+  [country.alpha2, country.alpha3, country.name, [...new Set(country.others)].filter((name) => name !== country.name).join("|")].forEach(text);
   unsigned(country.polygons.length);
   for (const rings of country.polygons) {
     unsigned(rings.length);

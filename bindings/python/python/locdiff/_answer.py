@@ -27,6 +27,8 @@ class Place(NamedTuple):
     district: str | None
     country: str | None
     country_code: str | None
+    #: In words: "Paris, Ile-de-France, France", "at sea, 40 km off Egypt".
+    name: str
 
 
 class Candidate(NamedTuple):
@@ -42,6 +44,8 @@ class Candidate(NamedTuple):
     district: str | None
     country: str | None
     country_code: str | None
+    #: In words: "Paris, Ile-de-France, France", "at sea, 40 km off Egypt".
+    name: str
 
 
 class Answer:
@@ -68,7 +72,8 @@ class Answer:
     @property
     def place(self) -> Place:
         """The answer as one place, by the model's ``decode`` rule."""
-        return Place(**self._record["place"])
+        place = self._record["place"]
+        return Place(**{name: place[name] for name in Place._fields})
 
     @property
     def best(self) -> Candidate:
@@ -85,6 +90,11 @@ class Answer:
     def calibrated(self) -> bool:
         """Whether masses are probabilities. If not, they are scores."""
         return bool(self._record["model"]["calibrated"])
+
+    @property
+    def kept(self) -> float | None:
+        """The share of the unconstrained answer that the areas of ``within`` keep; None without areas."""
+        return self._record.get("kept")
 
     @property
     def warnings(self) -> list[str]:

@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 use locdiff_archive::tags::sidecar_of;
 use walkdir::{DirEntry, WalkDir};
 
-use crate::predict::is_picture;
+use crate::predict::{is_hidden, is_picture};
 
 /// Raw files of cameras: their pixels are not decoded, but their tags are read, and they can have sidecars.
 const RAW: [&str; 12] =
@@ -26,10 +26,7 @@ pub(super) struct Found {
 /// The pictures below a folder in the order of their names, or why something could not be read. Hidden files are left out, and
 /// the thumbnails that network drives make.
 pub(super) fn pictures(folder: &Path) -> impl Iterator<Item = Result<Found, String>> {
-    let shown = |entry: &DirEntry| {
-        let name = entry.file_name().to_string_lossy();
-        entry.depth() == 0 || !(name.starts_with('.') || name == "@eaDir")
-    };
+    let shown = |entry: &DirEntry| entry.depth() == 0 || !is_hidden(entry.file_name());
     let entries = WalkDir::new(folder).sort_by_file_name().into_iter().filter_entry(shown);
     entries.filter_map(|entry| match entry {
         Err(error) => Some(Err(error.to_string())),

@@ -1,27 +1,40 @@
 //! One picture of the command line.
 
 use std::io::stdin;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use locdiff::locate::{ExifPlace, ImageFacts, ReadPicture};
 use locdiff::photo::PhotoError;
 
 /// A picture to be located.
 pub(super) enum Picture {
-    Path(PathBuf, String),
+    Path {
+        path: PathBuf,
+        name: String,
+        /// Below the folder that was named.
+        relative: PathBuf,
+    },
     Stdin,
 }
 
 impl Picture {
-    pub(super) fn from_path(path: PathBuf) -> Picture {
+    pub(super) fn from_path(path: PathBuf, relative: PathBuf) -> Picture {
         let name = path.display().to_string();
-        Picture::Path(path, name)
+        Picture::Path { path, name, relative }
+    }
+
+    /// Where it is below the folder that was named.
+    pub(super) fn relative(&self) -> &Path {
+        match self {
+            Picture::Path { relative, .. } => relative,
+            Picture::Stdin => Path::new("stdin"),
+        }
     }
 
     /// As the user knows it.
     pub(super) fn name(&self) -> &str {
         match self {
-            Picture::Path(_, name) => name,
+            Picture::Path { name, .. } => name,
             Picture::Stdin => "stdin",
         }
     }
@@ -29,7 +42,7 @@ impl Picture {
     /// Its pixels, and what its bytes tell.
     pub(super) fn read(&self) -> Result<ReadPicture, PhotoError> {
         match self {
-            Picture::Path(path, _) => ReadPicture::open(path),
+            Picture::Path { path, .. } => ReadPicture::open(path),
             Picture::Stdin => ReadPicture::from_reader(self.name().as_ref(), stdin().lock()),
         }
     }

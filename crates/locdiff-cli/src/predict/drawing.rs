@@ -1,9 +1,10 @@
 //! An answer as a picture: `--plot`.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
 use locdiff::locate::Answered;
 use locdiff_map::{LineStyle, Map, Marker, Projection, Symbol, Theme};
@@ -25,25 +26,79 @@ pub enum View {
 /// Answers less certain than this are shown on the whole Earth.
 const GLOBE_RADIUS_KM: f64 = 4000.0;
 
-/// Refuses what can't be a picture, before any work is done.
-pub(super) fn check_destination(plot: &Path, pictures: &[Picture]) -> anyhow::Result<()> {
-    if is_folder(plot) {
-        return Ok(());
-    }
-    let shown = plot.display();
-    ensure!(ending(plot).is_some(), "--plot {shown} must end in .png or .svg, or be a folder");
-    ensure!(
-        pictures.len() == 1,
-        "--plot {shown} is one file, but there are {} pictures: give a folder, with a slash at its end",
-        pictures.len()
-    );
-    let is_input = match &pictures[0] {
-        Picture::Path(path, _) => {
-            plot.canonicalize().is_ok_and(|plot| Some(plot) == path.canonicalize().ok())
+/// Colors of a map.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Colors {
+    /// Light on black.
+    Dark,
+    /// Dark on white.
+    Light,
+}
+
+impl From<Colors> for Theme {
+    fn from(colors: Colors) -> Theme {
+        match colors {
+            Colors::Dark => Theme::Dark,
+            Colors::Light => Theme::Light,
         }
-        Picture::Stdin => false,
-    };
-    ensure!(!is_input, "--plot {shown} would overwrite the picture itself");
+    }
+}
+
+/// Refuses what can't be a map or a report, and what would replace a file, before any work is done.
+pub(super) fn check_destinations(
+    pictures: &[Picture],
+    arguments: &Arguments,
+) -> anyhow::Result<()> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    if let Some(html) = &arguments.html {
+        let is_html = html.extension().is_some_and(|ending| ending == "html" || ending == "htm");
+        ensure!(is_html, "--html {} must end in .html", html.display());
+        files.push(html.clone());
+    }
+    if let Some(plot) = &arguments.plot {
+        let shown = plot.display();
+        if !is_folder(plot) {
+            ensure!(
+                ending(plot).is_some(),
+                "--plot {shown} must end in .png or .svg, or in a slash for a folder of maps"
+            );
+            ensure!(
+                pictures.len() == 1,
+                "--plot {shown} is one file, but there are {} pictures: name a folder, with a slash at its end",
+                pictures.len()
+            );
+        }
+        let models: Vec<Option<&str>> = match arguments.model.len() {
+            0 | 1 => vec![None],
+            _ => arguments.model.iter().map(|name| Some(name.as_str())).collect(),
+        };
+        let of =
+            |picture: &Picture| models.iter().map(|m| destination(plot, picture, *m)).collect();
+        files.extend(pictures.iter().flat_map(|picture| -> Vec<PathBuf> { of(picture) }));
+    }
+    let inputs: HashSet<PathBuf> = pictures
+        .iter()
+        .filter_map(|picture| match picture {
+            Picture::Path { path, .. } => path.canonicalize().ok(),
+            Picture::Stdin => None,
+        })
+        .collect();
+    let mut existing = Vec::new();
+    for file in files.iter().filter(|file| file.exists()) {
+        let is_input = file.canonicalize().is_ok_and(|file| inputs.contains(&file));
+        ensure!(!is_input, "{} is one of the pictures: it is not overwritten", file.display());
+        existing.push(file);
+    }
+    if let (Some(first), false) = (existing.first(), arguments.overwrite) {
+        let more = match existing.len() {
+            1 => String::new(),
+            count => format!(" and {} more files", count - 1),
+        };
+        bail!(
+            "{}{more} would be overwritten: add --overwrite, or choose another name",
+            first.display()
+        );
+    }
     Ok(())
 }
 
@@ -51,40 +106,52 @@ fn ending(path: &Path) -> Option<&str> {
     path.extension().and_then(OsStr::to_str).filter(|ending| ["png", "svg"].contains(ending))
 }
 
-pub(super) fn draw(answer: &Answered, plot: &Path, arguments: &Arguments) -> anyhow::Result<()> {
-    let path = if is_folder(plot) {
-        std::fs::create_dir_all(plot)
-            .with_context(|| format!("cannot make the folder {}", plot.display()))?;
-        unused(plot, answer)
-    } else if arguments.model.len() > 1 {
-        let stem = plot.file_stem().unwrap_or_default().to_string_lossy();
-        let name = file_name(&answer.record.model.name);
-        plot.with_file_name(format!("{stem}-{name}.{}", ending(plot).unwrap_or("png")))
-    } else {
-        plot.to_owned()
-    };
-    let picture = answer_map(answer, arguments.projection)?.draw();
-    let bytes =
-        if ending(&path) == Some("svg") { picture.svg().into_bytes() } else { picture.png() };
-    write_file(&path, &bytes)
+/// Where the map of a picture goes. A model is named if several are asked.
+fn destination(plot: &Path, picture: &Picture, model: Option<&str>) -> PathBuf {
+    let model = model.map(|model| format!("-{}", model.replace(['/', '\\'], "-")));
+    let model = model.unwrap_or_default();
+    if is_folder(plot) {
+        // IMG_1.jpg and IMG_1.png may be neighbors.
+        let mut name = picture.relative().file_name().unwrap_or_default().to_owned();
+        name.push(format!("{model}.png"));
+        return plot.join(picture.relative()).with_file_name(name);
+    }
+    let mut name = plot.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("{model}.{}", ending(plot).unwrap_or("png")));
+    plot.with_file_name(name)
 }
 
-/// A name in a folder that no picture has had so far: two folders may hold an IMG_0001.jpg each.
-fn unused(folder: &Path, answer: &Answered) -> PathBuf {
-    let stem = Path::new(answer.name()).file_stem().unwrap_or_default().to_string_lossy();
-    let stem = format!("{stem}-{}", file_name(&answer.record.model.name));
-    let numbered = (2..).map(|number| format!("{stem}-{number}.png"));
-    let mut names = [format!("{stem}.png")].into_iter().chain(numbered).map(|n| folder.join(n));
-    names.find(|path| !path.exists()).unwrap_or_else(|| folder.join("map.png"))
-}
-
-/// A model's name as part of a file's.
-fn file_name(model: &str) -> String {
-    model.replace(['/', '\\'], "-")
+/// Draws the map of an answer, if maps are asked for. Returns its path.
+pub(super) fn draw(
+    answer: &Answered,
+    picture: &Picture,
+    arguments: &Arguments,
+) -> anyhow::Result<Option<String>> {
+    let Some(plot) = &arguments.plot else { return Ok(None) };
+    let model = (arguments.model.len() > 1).then_some(answer.record.model.name.as_str());
+    let path = destination(plot, picture, model);
+    ensure!(
+        arguments.overwrite || !path.exists(),
+        "{} would be overwritten: add --overwrite, or choose another name",
+        path.display()
+    );
+    if let Some(folder) = path.parent().filter(|_| is_folder(plot)) {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    }
+    let drawn = answer_map(answer, arguments.projection, arguments.theme, arguments.zoom)?.draw();
+    let bytes = if ending(&path) == Some("svg") { drawn.svg().into_bytes() } else { drawn.png() };
+    write_file(&path, &bytes)?;
+    Ok(Some(path.display().to_string()))
 }
 
 /// An answer as a map: by default a globe, or the whole Earth if the answer is vague.
-pub fn answer_map(answer: &Answered, view: Option<View>) -> anyhow::Result<Map<'_>> {
+pub fn answer_map(
+    answer: &Answered,
+    view: Option<View>,
+    colors: Colors,
+    zoom_km: Option<f64>,
+) -> anyhow::Result<Map<'_>> {
     let (record, model) = (&answer.record, &answer.record.model);
     let vague = record.radius_90_km > GLOBE_RADIUS_KM;
     let projection = match view.unwrap_or(if vague { View::EqualEarth } else { View::Globe }) {
@@ -117,7 +184,7 @@ pub fn answer_map(answer: &Answered, view: Option<View>) -> anyhow::Result<Map<'
     }
     let stem = Path::new(answer.name()).file_name().unwrap_or_default().to_string_lossy();
     let mut map = Map::new(projection)
-        .theme(Theme::Dark)
+        .theme(colors.into())
         .top(highest)
         .title(format!("{stem}: {}", record.place.name))
         .caption(caption)

@@ -5,9 +5,12 @@ mod drawing;
 mod models;
 mod pictures;
 mod records;
+mod report;
+mod tally;
 mod terminal_map;
 mod text;
 
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,13 +23,15 @@ use locdiff_sphere::LatLon;
 use rayon::prelude::*;
 
 use crate::asking::{InferenceArguments, OpeningArguments};
-use crate::progress::Progress;
+use crate::progress::{Progress, Waiting};
 use crate::{FAILED, NO_MODEL, NONSENSE, memory, refused};
 use answer::{Failure, Picture};
-pub use drawing::{View, answer_map};
+pub use drawing::{Colors, View, answer_map};
 pub(crate) use models::{Asking, GET_A_MODEL, Models};
-pub(crate) use pictures::is_picture;
+pub(crate) use pictures::{is_hidden, is_picture};
 use records::Records;
+use report::Report;
+use tally::Tally;
 
 /// Pictures that are read and encoded together.
 const TOGETHER: usize = 8;
@@ -35,7 +40,10 @@ const TOGETHER: usize = 8;
 pub(crate) struct Arguments {
     /// Pictures, folders of pictures, patterns such as 'trip/*.jpg', or `-` for stdin
     #[arg(required = true, value_name = "PICTURE")]
-    pictures: Vec<String>,
+    pictures: Vec<OsString>,
+    /// In folders, also files and folders whose names begin with a dot
+    #[arg(long)]
+    hidden: bool,
     /// Which model answers: earth-view, geoclip, geoclip-even, plonk-yfcc, plonk-inaturalist, plonk-osv5m, or the directory of a
     /// model such as runs/first/model. Several may be named. Without it, earth-view if it accepts the picture as a view of the
     /// Earth from above, else the best installed model for photographs from the ground
@@ -51,12 +59,25 @@ pub(crate) struct Arguments {
     /// How many candidates to show at most
     #[arg(short = 'k', long, value_name = "K", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
     top: u64,
-    /// Draw a map: a .png or .svg file, or for several pictures a folder
+    /// Draw a map: a .png or .svg file, or for several pictures a folder (a name that ends in a slash), in which the maps are
+    /// ordered as the pictures are
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     /// How the map shows the Earth [default: a globe, or the whole Earth if the answer is vague]
     #[arg(long, value_enum, requires = "plot")]
     projection: Option<drawing::View>,
+    /// Radius of the close-up in a corner of the map; 0 draws none [default: fits the answer, if the answer is precise]
+    #[arg(long, value_name = "KM", requires = "plot", value_parser = parse_zoom)]
+    zoom: Option<f64>,
+    /// Colors of the map
+    #[arg(long, value_enum, default_value_t = drawing::Colors::Dark)]
+    theme: drawing::Colors,
+    /// Write a report about all pictures: one .html file with thumbnails and a map
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Replace maps and reports that exist already
+    #[arg(long)]
+    overwrite: bool,
     /// One JSON object per picture and model
     #[arg(long, group = "format")]
     json: bool,
@@ -115,44 +136,60 @@ enum When {
     Never,
 }
 
+fn parse_zoom(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|km: &f64| *km == 0.0 || (5.0..=10_000.0).contains(km));
+    number.ok_or_else(|| "kilometers: 0, or from 5 to 10000".to_owned())
+}
+
 pub(crate) fn parse_constraint(text: &str) -> Result<Constraint, String> {
     text.parse().map_err(|error: InvalidConstraint| error.to_string())
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     memory::keep_for_a_while();
-    let plot = arguments.plot.as_deref();
-    let pictures = pictures::find(&arguments.pictures)?;
-    if let Some(Err(error)) = plot.map(|plot| drawing::check_destination(plot, &pictures)) {
+    let found = pictures::find(&arguments.pictures, arguments.hidden)?;
+    let pictures = &found.pictures;
+    if let Err(error) = drawing::check_destinations(pictures, &arguments) {
         return Ok(refused(&error.to_string(), NONSENSE));
+    }
+    for reason in &found.unreadable {
+        let _ = writeln!(stderr(), "locdiff: cannot read {reason}");
     }
     // The first name takes a third of a second: meanwhile the model is opened and asked.
     std::thread::spawn(|| LatLon::new(0.0, 0.0).map(place_name));
+    let waiting = Waiting::new("opening the model");
     let models = match Models::open(arguments.asking()) {
         Ok(models) => models,
         Err(error) => return Ok(refused(&error.to_string(), error.code())),
     };
+    drop(waiting);
     let mut records = Records::new(&arguments, stdout().is_terminal());
+    let mut report = arguments.html.as_deref().map(|_| Report::default());
     let mut progress = Progress::new("pictures", Some(pictures.len() as u64));
-    let (mut answered, mut failures, mut without_model) = (0, 0, 0);
+    let mut tally = Tally::new(&found);
     for batch in pictures.chunks(TOGETHER) {
-        let answers = locate(batch, &models, &arguments);
-        for answer in answers {
+        for Outcome { picture, answer, thumbnail } in locate(batch, &models, &arguments) {
+            tally.count(&answer);
             match answer {
-                Ok(answer) => {
-                    answered += 1;
+                Ok(mut answer) => {
+                    match drawing::draw(&answer, picture, &arguments) {
+                        Ok(map) => answer.record.map = map,
+                        Err(error) => {
+                            tally.maps_failed += 1;
+                            let _ = writeln!(stderr(), "locdiff: {}: {error:#}", answer.name());
+                        }
+                    }
                     records.answer(&answer)?;
-                    let drawn = plot.map(|plot| drawing::draw(&answer, plot, &arguments));
-                    if let Some(Err(error)) = drawn {
-                        failures += 1;
-                        let _ = writeln!(stderr(), "locdiff: {}: {error:#}", answer.name());
+                    if let Some(report) = &mut report {
+                        report.add(&answer, thumbnail.as_deref());
                     }
                 }
                 Err(failure) => {
-                    failures += 1;
-                    without_model += usize::from(failure.no_model);
                     let _ = writeln!(stderr(), "locdiff: {}: {}", failure.name, failure.reason);
                     records.failure(&failure)?;
+                    if let Some(report) = &mut report {
+                        report.add_failure(&failure, thumbnail.as_deref());
+                    }
                 }
             }
         }
@@ -162,22 +199,38 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
     }
     records.finish()?;
-    if without_model > 0 {
+    drop(progress);
+    if let (Some(report), Some(path)) = (report, &arguments.html) {
+        report.write(path, &tally, arguments.theme)?;
+        let _ = writeln!(stderr(), "the report is in {}", path.display());
+    }
+    tally.print(&mut stderr())?;
+    if tally.without_model > 0 {
         let _ = writeln!(stderr(), "\n{GET_A_MODEL}");
     }
-    Ok(match failures {
+    Ok(match tally.failures() {
         0 => ExitCode::SUCCESS,
-        _ if answered == 0 && without_model == failures => ExitCode::from(NO_MODEL),
+        failures if tally.located == 0 && tally.without_model == failures => {
+            ExitCode::from(NO_MODEL)
+        }
         _ => ExitCode::from(FAILED),
     })
 }
 
+/// What one model makes of one picture.
+struct Outcome<'a> {
+    picture: &'a Picture,
+    answer: Result<Answered, Failure>,
+    /// A small JPEG, for a report.
+    thumbnail: Option<Vec<u8>>,
+}
+
 /// What each model makes of each picture, picture by picture.
-fn locate(
-    batch: &[Picture],
+fn locate<'a>(
+    batch: &'a [Picture],
     models: &Models<'_>,
     arguments: &Arguments,
-) -> Vec<Result<Answered, Failure>> {
+) -> Vec<Outcome<'a>> {
     let mut read: Vec<_> = batch.par_iter().map(Picture::read).collect();
     // Pictures are large: they are lent out, not copied.
     let blank = || locdiff::Photo::from_rgb(1, 1, vec![0; 3]).expect("one pixel");
@@ -193,13 +246,13 @@ fn locate(
             Err(error) => {
                 let facts = ImageFacts::named(picture.name());
                 let none = NoAnswer { reason: error.reason(), no_model: false };
-                jobs.push((picture, facts, None, Err(none)));
+                jobs.push((picture, facts, None, None, Err(none)));
             }
             Ok(read) => {
                 let photo = photos.next().expect("a photograph for each picture that was read");
                 for (located, model) in located.next().expect("answers for each photograph") {
-                    let job = located.map(|(estimate, why)| (estimate, why, photo, model));
-                    jobs.push((picture, read.facts.clone(), read.gps, job));
+                    let job = located.map(|(estimate, why)| (estimate, why, model));
+                    jobs.push((picture, read.facts.clone(), read.gps, Some(photo), job));
                 }
             }
         }
@@ -210,25 +263,27 @@ fn locate(
         draws: arguments.draws,
     };
     // Surveys are work for one thread each.
-    let answers = jobs.into_par_iter().map(|(picture, facts, gps, job)| {
-        let name = picture.name();
+    let outcomes = jobs.into_par_iter().map(|(picture, facts, gps, photo, job)| {
         let failed = |NoAnswer { reason, no_model }: NoAnswer| Failure {
-            name: name.to_owned(),
+            name: picture.name().to_owned(),
             facts: Box::new(facts.clone()),
             exif: gps.map(|gps| Box::new(ExifPlace::new(gps, None))),
             reason,
             no_model,
         };
-        let (estimate, because, photo, model) = job.map_err(failed)?;
-        let mut answered = Answered::new(estimate, because, facts.clone(), gps, &options);
-        if let (Some(model), Some(frames)) = (model, arguments.frames)
-            && model.can_denoise()
-        {
-            answered.record.frames = Some(model.denoising(photo, frames as usize));
-        }
-        Ok(answered)
+        let answer = job.map_err(failed).map(|(estimate, because, model)| {
+            let mut answered = Answered::new(estimate, because, facts.clone(), gps, &options);
+            if let (Some(photo), Some(model), Some(frames)) = (photo, model, arguments.frames)
+                && model.can_denoise()
+            {
+                answered.record.frames = Some(model.denoising(photo, frames as usize));
+            }
+            answered
+        });
+        let thumbnail = photo.filter(|_| arguments.html.is_some()).and_then(report::thumbnail);
+        Outcome { picture, answer, thumbnail }
     });
-    answers.collect()
+    outcomes.collect()
 }
 
 /// Whether a path names a folder, existing or not.

@@ -1,5 +1,6 @@
 //! Answers on stdout, one after the other: for people, as JSON lines, GeoJSON or CSV.
 
+use std::collections::HashSet;
 use std::io::{Write, stdout};
 
 use locdiff::locate::{Answered, CandidateFacts, recorded_feature};
@@ -9,7 +10,7 @@ use super::answer::Failure;
 use super::{Arguments, When, text};
 
 enum Format {
-    Text { map: bool },
+    Text { map: bool, told: HashSet<String> },
     Json,
     GeoJson { features: usize },
     Csv { writer: Box<csv::Writer<Vec<u8>>> },
@@ -19,11 +20,12 @@ pub(super) struct Records {
     format: Format,
 }
 
-const COLUMNS: [&str; 21] = [
+const COLUMNS: [&str; 24] = [
     "image",
     "model",
     "calibrated",
     "within",
+    "kept",
     "rank",
     "latitude",
     "longitude",
@@ -33,6 +35,7 @@ const COLUMNS: [&str; 21] = [
     "district",
     "country",
     "country_code",
+    "place",
     "predicted_latitude",
     "predicted_longitude",
     "radius_50_km",
@@ -40,11 +43,12 @@ const COLUMNS: [&str; 21] = [
     "exif_latitude",
     "exif_longitude",
     "exif_distance_km",
+    "map",
     "error",
 ];
 
 /// Where the columns of the camera's own place begin.
-const EXIF: usize = 17;
+const EXIF: usize = 19;
 
 impl Records {
     pub(super) fn new(arguments: &Arguments, terminal: bool) -> Records {
@@ -63,7 +67,7 @@ impl Records {
                     When::Always => true,
                     When::Never => false,
                 };
-                Format::Text { map }
+                Format::Text { map, told: HashSet::new() }
             }
         };
         Records { format }
@@ -71,7 +75,7 @@ impl Records {
 
     pub(super) fn answer(&mut self, answer: &Answered) -> anyhow::Result<()> {
         match &mut self.format {
-            Format::Text { map } => text::print(answer, *map)?,
+            Format::Text { map, told } => text::print(answer, *map, told)?,
             Format::Json => {
                 writeln!(stdout(), "{}", serde_json::to_string(&answer.record)?)?;
             }
@@ -166,6 +170,7 @@ fn csv_row(answer: &Answered, rank: usize, found: &CandidateFacts) -> Vec<String
         record.model.name.clone(),
         record.model.calibrated.to_string(),
         record.within.join("; "),
+        number(record.kept),
         rank.to_string(),
         found.place.latitude.to_string(),
         found.place.longitude.to_string(),
@@ -175,6 +180,7 @@ fn csv_row(answer: &Answered, rank: usize, found: &CandidateFacts) -> Vec<String
         text(&found.place.name.district),
         text(&found.place.name.country),
         text(&found.place.name.country_code),
+        found.place.words.clone(),
         record.place.latitude.to_string(),
         record.place.longitude.to_string(),
         record.radius_50_km.to_string(),
@@ -182,6 +188,7 @@ fn csv_row(answer: &Answered, rank: usize, found: &CandidateFacts) -> Vec<String
         number(exif.map(|exif| exif.place.latitude)),
         number(exif.map(|exif| exif.place.longitude)),
         number(exif.and_then(|exif| exif.distance_km)),
+        text(&record.map),
         String::new(),
     ]
 }

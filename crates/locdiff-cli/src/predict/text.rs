@@ -1,5 +1,6 @@
 //! An answer as people read it.
 
+use std::collections::HashSet;
 use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
@@ -22,7 +23,12 @@ fn columns() -> usize {
     terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0)).clamp(40, 200)
 }
 
-pub(super) fn print(answer: &Answered, map: bool) -> anyhow::Result<()> {
+/// Notes are printed when they are first true: `told` has those that were.
+pub(super) fn print(
+    answer: &Answered,
+    map: bool,
+    told: &mut HashSet<String>,
+) -> anyhow::Result<()> {
     let mut out = anstream::stdout().lock();
     let columns = columns();
     let record = &answer.record;
@@ -40,7 +46,7 @@ pub(super) fn print(answer: &Answered, map: bool) -> anyhow::Result<()> {
     }
     writeln!(
         out,
-        "half within {} km, nine tenths within {} km",
+        "50 % within {} km, 90 % within {} km",
         rounded(record.radius_50_km),
         rounded(record.radius_90_km),
     )?;
@@ -73,11 +79,16 @@ pub(super) fn print(answer: &Answered, map: bool) -> anyhow::Result<()> {
         references(&mut out, best, columns)?;
     }
     writeln!(out)?;
-    for constraint in &record.within {
+    if let Some(kept) = record.kept {
         let note = format!(
-            "within {constraint} only: what lies elsewhere is left out, the rest scaled to 100 %"
+            "within {} only, which keeps {} of the unconstrained answer; the rest is left out, and what is kept is scaled to 100 %",
+            record.within.join(" and "),
+            percent(kept)
         );
         wrapped(&mut out, &note, columns)?;
+    }
+    if let Some(path) = &record.map {
+        wrapped(&mut out, &format!("map: {path}"), columns)?;
     }
     if let Some(distance_km) = record.exif.as_ref().and_then(|exif| exif.distance_km) {
         let note = format!(
@@ -90,25 +101,34 @@ pub(super) fn print(answer: &Answered, map: bool) -> anyhow::Result<()> {
         wrapped(&mut out, &format!("warning: {warning}"), columns)?;
     }
     let model = &record.model;
-    let mut note = format!("a prediction by {}: {}", model.name, model.description);
+    let mut notes = vec![format!("a prediction by {}: {}", model.name, model.description)];
     if let Some(because) = &model.chosen_because {
-        note.push_str(&format!("; {because}"));
+        notes[0].push_str(&format!("; {because}"));
     }
     if !model.calibrated {
-        note.push_str(". Scores, not probabilities: the model is not calibrated");
+        notes.push("Scores, not probabilities: the model is not calibrated".to_owned());
     }
     if let Some(prior) = &model.prior {
-        note.push_str(&format!(". It assumes that {prior}"));
+        notes.push(format!("It assumes that {prior}"));
     }
     if record.inference != Inference::default() {
-        note.push_str(&format!(". {}", asked(&record.inference)));
+        notes.push(asked(&record.inference));
     }
     if let Some(kernel) = record.kernel_km {
-        note.push_str(&format!(". Points are spread by {kernel} km"));
+        notes.push(format!("Points are spread by {kernel} km"));
     }
-    write!(out, "{FAINT}")?;
-    wrapped(&mut out, &note, columns)?;
-    writeln!(out, "{FAINT:#}")?;
+    if record.candidates.len() > 1 {
+        notes.push(format!(
+            "± is the radius that contains half of a candidate's {}",
+            record.measure()
+        ));
+    }
+    notes.retain(|note| told.insert(format!("{}: {note}", model.name)));
+    if !notes.is_empty() {
+        write!(out, "{FAINT}")?;
+        wrapped(&mut out, &notes.join(". "), columns)?;
+        writeln!(out, "{FAINT:#}")?;
+    }
     Ok(())
 }
 
@@ -206,7 +226,7 @@ fn wrapped(out: &mut impl Write, text: &str, columns: usize) -> std::io::Result<
     writeln!(out, "{line}")
 }
 
-fn percent(mass: f64) -> String {
+pub(super) fn percent(mass: f64) -> String {
     match 100.0 * mass {
         part if part >= 9.95 => format!("{part:.0} %"),
         part if part >= 0.095 => format!("{part:.1} %"),
@@ -215,7 +235,7 @@ fn percent(mass: f64) -> String {
 }
 
 /// Two digits that matter, and no more.
-fn rounded(km: f64) -> String {
+pub(super) fn rounded(km: f64) -> String {
     match km {
         km if km >= 9950.0 => format!("{:.0},000", km / 1000.0),
         km if km >= 995.0 => {

@@ -1,6 +1,6 @@
 //! The countries of the Earth: codes, names and outlines (Natural Earth 1:10m, simplified).
 //!
-//! `assets/countries.mjs` makes the file and describes its format. Outlines are good to a kilometre
+//! Names are short, and the same on the page: `assets/country-names.json`. `assets/countries.mjs` makes the file and describes its format. Outlines are good to a kilometre
 //! or two; who owns what is Natural Earth's opinion of who rules there, not ours.
 
 use std::sync::{LazyLock, OnceLock};
@@ -9,6 +9,8 @@ use locdiff_sphere::{Area, LatLon, MultiPolygon};
 
 static FILE: &[u8] = include_bytes!("../../assets/countries.bin");
 const UNITS_PER_DEGREE: f64 = 1000.0;
+/// About 5 km.
+const COAST_STEP_DEGREES: f64 = 0.05;
 
 /// Polygons of rings of points [longitude, latitude].
 type Polygons = Vec<Vec<Vec<[f64; 2]>>>;
@@ -57,6 +59,12 @@ static LAND: LazyLock<Area> = LazyLock::new(|| {
     Area::Polygons(MultiPolygon::new(polygons).expect("tested"))
 });
 
+/// Points on the outlines of each country, as vectors, and its number.
+static COASTS: LazyLock<Vec<(Vec<[f32; 3]>, usize)>> = LazyLock::new(|| {
+    let points = |country: &Country| country.coast().map(|[x, y]| unit(x, y)).collect();
+    COUNTRIES.iter().enumerate().map(|(number, country)| (points(country), number)).collect()
+});
+
 impl Country {
     /// Two letters (ISO 3166-1 alpha-2).
     pub fn code(&self) -> &str {
@@ -72,6 +80,21 @@ impl Country {
     pub fn area(&self) -> &Area {
         self.area.get_or_init(|| {
             Area::Polygons(MultiPolygon::new(self.polygons.clone()).expect("tested"))
+        })
+    }
+
+    /// Points [longitude, latitude] on its outlines, not more than about [`COAST_STEP_DEGREES`] apart.
+    fn coast(&self) -> impl Iterator<Item = [f64; 2]> {
+        self.polygons.iter().filter_map(|rings| rings.first()).flat_map(|ring| {
+            let next = ring.iter().cycle().skip(1);
+            ring.iter().zip(next).flat_map(|(from, to)| {
+                let longest = (to[0] - from[0]).abs().max((to[1] - from[1]).abs());
+                let parts = (longest / COAST_STEP_DEGREES).ceil().max(1.0) as usize;
+                (0..parts).map(move |k| {
+                    let share = k as f64 / parts as f64;
+                    [0, 1].map(|axis| from[axis] + share * (to[axis] - from[axis]))
+                })
+            })
         })
     }
 
@@ -106,10 +129,41 @@ pub fn find(name: &str) -> Result<&'static Country, UnknownCountry> {
     }
 }
 
-/// The two-letter code of the country that holds a place, by these outlines.
-pub(crate) fn code_at(place: LatLon) -> Option<String> {
+/// The country of a place on land.
+pub(crate) fn country_at(place: LatLon) -> Option<&'static Country> {
     let mut countries = COUNTRIES.iter().filter(|country| !country.polygons.is_empty());
-    countries.find(|country| country.area().contains(place)).map(|country| country.code.clone())
+    countries.find(|country| country.area().contains(place))
+}
+
+/// The country whose coast is nearest, and how far away it is.
+pub(crate) fn nearest_coast(place: LatLon) -> (&'static Country, f64) {
+    let here = unit(place.longitude(), place.latitude());
+    let mut nearest = (f32::MIN, 0);
+    for (points, number) in COASTS.iter() {
+        let dot = |[x, y, z]: &[f32; 3]| x * here[0] + y * here[1] + z * here[2];
+        let highest = points.iter().map(dot).fold(f32::MIN, f32::max);
+        if highest > nearest.0 {
+            nearest = (highest, *number);
+        }
+    }
+    // Cosines of f32 are too coarse for short distances: only the country is taken from them.
+    let country = &COUNTRIES[nearest.1];
+    let km = |[longitude, latitude]: [f64; 2]| {
+        LatLon::new(latitude, longitude).map_or(f64::INFINITY, |point| point.distance_km(place))
+    };
+    (country, country.coast().map(km).fold(f64::INFINITY, f64::min))
+}
+
+fn unit(longitude: f64, latitude: f64) -> [f32; 3] {
+    let (latitude, longitude) = (latitude.to_radians(), longitude.to_radians());
+    let vector =
+        [latitude.cos() * longitude.cos(), latitude.cos() * longitude.sin(), latitude.sin()];
+    vector.map(|number| number as f32)
+}
+
+/// Whether the country with a two-letter code has polygons of its own.
+pub(crate) fn has_outline(code: &str) -> bool {
+    COUNTRIES.iter().any(|country| country.code == code && !country.polygons.is_empty())
 }
 
 /// The name of a country by its two-letter code.
@@ -247,6 +301,26 @@ mod tests {
                 .map(|country| country.code())
                 .collect();
             assert_eq!(holders, [code]);
+        }
+    }
+
+    #[test]
+    fn coasts_are_as_far_as_they_are() {
+        // Hurghada's sea; the middle of the North Sea; the South Atlantic; off Antarctica.
+        for (latitude, longitude, name, km) in [
+            (27.2, 34.15, "Egypt", 30.0),
+            (56.0, 3.0, "Denmark", 320.0),
+            (-20.0, -20.0, "Saint Helena", 1400.0),
+            (-62.0, 100.0, "Antarctica", 400.0),
+        ] {
+            let place = LatLon::new(latitude, longitude).expect("a place");
+            let (country, found) = nearest_coast(place);
+            let ratio = found / km;
+            assert!(
+                country.name() == name && (0.7..1.4).contains(&ratio),
+                "{} {found}",
+                country.name()
+            );
         }
     }
 

@@ -8,4 +8,4 @@ pub(crate) mod place_names;
 pub use constraint::{Constraint, InvalidConstraint};
 pub use continents::{Continent, continent_at};
 pub use countries::{Country, UnknownCountry, find as find_country, land_area};
-pub use place_names::{PlaceName, place_name};
+pub use place_names::{Coast, PlaceName, place_name};

@@ -1,10 +1,9 @@
-//! Names of places, offline: the nearest town (GeoNames, CC BY 4.0, by the crate
-//! `reverse_geocoder`) and the country (OpenStreetMap, ODbL, by the crate `country-boundaries`).
+//! Names of places, offline: the nearest town (GeoNames, CC BY 4.0, by the crate `reverse_geocoder`), the country, and at sea the
+//! nearest coast (Natural Earth, see [`super::countries`]).
 
 use std::fmt;
 use std::sync::LazyLock;
 
-use country_boundaries::{BOUNDARIES_ODBL_360X180, CountryBoundaries};
 use locdiff_sphere::LatLon;
 use reverse_geocoder::ReverseGeocoder;
 use serde::Serialize;
@@ -18,7 +17,7 @@ const NEAR_KM: f64 = 50.0;
 const HARBOUR_KM: f64 = 10.0;
 
 /// What people call a place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlaceName {
     /// The nearest town, if there is one within 50 km.
     pub town: Option<String>,
@@ -28,11 +27,23 @@ pub struct PlaceName {
     pub country: Option<String>,
     /// Its code, two letters (ISO 3166-1).
     pub country_code: Option<String>,
+    /// The nearest coast, at sea.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub off: Option<Coast>,
+}
+
+/// A coast.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Coast {
+    /// Whose it is.
+    pub country: String,
+    /// Its code, two letters (ISO 3166-1).
+    pub country_code: String,
+    /// How far away it is, in km.
+    pub distance_km: f64,
 }
 
 static TOWNS: LazyLock<ReverseGeocoder> = LazyLock::new(ReverseGeocoder::new);
-static BORDERS: LazyLock<Option<CountryBoundaries>> =
-    LazyLock::new(|| CountryBoundaries::from_reader(BOUNDARIES_ODBL_360X180).ok());
 
 /// The name of a place.
 pub fn place_name(place: LatLon) -> PlaceName {
@@ -40,28 +51,40 @@ pub fn place_name(place: LatLon) -> PlaceName {
     let distance_km =
         LatLon::new(town.lat, town.lon).map_or(f64::INFINITY, |at| at.distance_km(place));
     let country_code = if countries::land_area().contains(place) {
-        country_by_borders(place).or_else(|| countries::code_at(place))
+        // Réunion and others have a code of their own, but their outlines are part of another country's.
+        let is_part = distance_km <= NEAR_KM && !countries::has_outline(&town.cc);
+        let code = countries::country_at(place).map(|country| country.code().to_owned());
+        if is_part { Some(town.cc.clone()) } else { code }
     } else {
         // A harbour, at the edge of what the outlines resolve.
         (distance_km <= HARBOUR_KM).then(|| town.cc.clone())
     };
+    let off = country_code.is_none().then(|| {
+        let (country, distance_km) = countries::nearest_coast(place);
+        let (name, code) = (country.name().to_owned(), country.code().to_owned());
+        Coast { country: name, country_code: code, distance_km }
+    });
     // A town across the border is near, but its district would mislead.
     let near = distance_km <= NEAR_KM && country_code.as_ref().is_none_or(|code| *code == town.cc);
     let text = |text: &String| (near && !text.is_empty()).then(|| text.clone());
     let country = country_code.as_deref().and_then(countries::name_of_code).map(str::to_owned);
-    PlaceName { town: text(&town.name), district: text(&town.admin1), country, country_code }
-}
-
-/// The two-letter code of the country of a place on land; the borders run on into the sea.
-fn country_by_borders(place: LatLon) -> Option<String> {
-    let place = country_boundaries::LatLon::new(place.latitude(), place.longitude()).ok()?;
-    // The smallest area comes first: US-TX, then US.
-    let ids = BORDERS.as_ref()?.ids(place);
-    ids.into_iter().find(|id| id.len() == 2).map(str::to_owned)
+    PlaceName { town: text(&town.name), district: text(&town.admin1), country, country_code, off }
 }
 
 impl fmt::Display for PlaceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(Coast { country, distance_km, .. }) = &self.off {
+            // Two digits that matter.
+            let km = match *distance_km {
+                km if km >= 100.0 => (km / 10.0).round() * 10.0,
+                km => km.round().max(1.0),
+            };
+            write!(f, "at sea, {km:.0} km off {country}")?;
+            return match &self.town {
+                Some(town) => write!(f, ", near {town}"),
+                None => Ok(()),
+            };
+        }
         let country = self.country.as_deref().or(self.country_code.as_deref());
         // Luxembourg, Luxembourg, Luxembourg is said once.
         let mut parts: Vec<&str> = Vec::new();
@@ -71,11 +94,7 @@ impl fmt::Display for PlaceName {
                 parts.push(part);
             }
         }
-        match (&parts[..], country) {
-            ([], _) => write!(f, "at sea"),
-            (parts, None) => write!(f, "at sea near {}", parts.join(", ")),
-            (parts, Some(_)) => write!(f, "{}", parts.join(", ")),
-        }
+        write!(f, "{}", parts.join(", "))
     }
 }
 
@@ -93,11 +112,11 @@ mod tests {
             (48.8566, 2.3522, "Paris, Ile-de-France, France"),
             (-33.8688, 151.2093, "Sydney, New South Wales, Australia"),
             (49.6117, 6.13, "Luxembourg"),
-            (0.0, -30.0, "at sea"),
+            (0.0, -30.0, "at sea, 960 km off Brazil"),
             (38.7223, -9.1393, "Lisbon, Portugal"),
             (72.5, -40.0, "Greenland"),
             (-80.0, 60.0, "Antarctica"),
-            (21.3, -157.95, "Hawaii, United States of America"),
+            (21.3, -157.95, "Hawaii, United States"),
         ] {
             let found = name(latitude, longitude);
             assert!(found.contains(expected), "{found} isn't {expected}");
@@ -110,7 +129,7 @@ mod tests {
         let south = place_name(LatLon::new(31.70, -106.45).expect("a place"));
         assert_eq!(south.country_code.as_deref(), Some("MX"));
         assert_ne!(south.district.as_deref(), Some("Texas"));
-        let sea = place_name(LatLon::new(43.0, 5.2).expect("a place"));
-        assert!(sea.to_string().starts_with("at sea near "), "{sea}");
+        let sea = place_name(LatLon::new(43.0, 5.2).expect("a place")).to_string();
+        assert!(sea.starts_with("at sea, ") && sea.contains(" km off France, near "), "{sea}");
     }
 }

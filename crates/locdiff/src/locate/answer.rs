@@ -13,7 +13,7 @@ use super::inference::Inference;
 use super::model::{Frame, ModelIdentity};
 use super::reference::{Reference, references_near};
 use crate::checksum::sha256;
-use crate::geography::{PlaceName, place_name};
+use crate::geography::{Coast, PlaceName, place_name};
 use crate::photo::Photo;
 
 /// What a model makes of one image.
@@ -31,6 +31,12 @@ pub struct Answer {
     pub warnings: Vec<String>,
     /// What the answer was restricted to.
     pub within: Vec<String>,
+    /// The share of the unconstrained answer that lies there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<f64>,
+    /// The file of the map that was drawn, if one was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub map: Option<String>,
     /// The answer as one place, by `inference.decode`.
     pub place: PlaceFacts,
     /// Distinct places, the most probable first.
@@ -104,7 +110,10 @@ pub struct PlaceFacts {
     pub latitude: f64,
     /// Degrees.
     pub longitude: f64,
-    /// What is there.
+    /// What is there, in words.
+    #[serde(rename = "name")]
+    pub words: String,
+    /// And in parts.
     #[serde(flatten)]
     pub name: PlaceName,
 }
@@ -188,6 +197,9 @@ pub struct ExifPlace {
     pub distance_km: Option<f64>,
 }
 
+/// Areas that keep less of an answer than this are worth a warning.
+const LITTLE: f64 = 0.01;
+
 /// What an answer should hold beyond the numbers that all have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnswerOptions {
@@ -227,8 +239,10 @@ impl Answer {
             prediction: true,
             model: ModelFacts::new(estimate.model(), Some(because)),
             inference: *estimate.inference(),
-            warnings: estimate.warnings().to_vec(),
+            warnings: warnings(estimate),
             within: estimate.within().to_vec(),
+            kept: estimate.kept().map(|kept| rounded(kept, 9)),
+            map: None,
             place: PlaceFacts::new(summary.place, &summary.name),
             candidates: summary.candidates.iter().map(candidate).collect(),
             radius_50_km: kilometers(summary.radius_50_km),
@@ -250,6 +264,19 @@ impl Answer {
     pub fn measure(&self) -> &'static str {
         if self.model.calibrated { "probability" } else { "score" }
     }
+}
+
+/// Those of the estimate, and one if the areas keep almost nothing.
+fn warnings(estimate: &Estimate) -> Vec<String> {
+    let mut warnings = estimate.warnings().to_vec();
+    if let Some(kept) = estimate.kept().filter(|kept| *kept < LITTLE) {
+        let areas = estimate.within().join(" and ");
+        warnings.push(format!(
+            "{areas} keeps less than {} of the unconstrained answer: the picture or the area may be wrong",
+            if kept < 1e-4 { "0.01 %" } else { "1 %" }
+        ));
+    }
+    warnings
 }
 
 fn unrestricted(density: &Density) -> &Density {
@@ -303,7 +330,14 @@ impl PlaceFacts {
         PlaceFacts {
             latitude: degrees(place.latitude()),
             longitude: degrees(place.longitude()),
-            name: name.clone(),
+            words: name.to_string(),
+            name: PlaceName {
+                off: name
+                    .off
+                    .clone()
+                    .map(|coast| Coast { distance_km: rounded(coast.distance_km, 1), ..coast }),
+                ..name.clone()
+            },
         }
     }
 }

@@ -119,6 +119,17 @@ impl Estimate {
         Ok(Estimate { density, footprint, references, within, ..self.clone() })
     }
 
+    /// The share of the unconstrained answer that the areas keep; `None` without areas.
+    pub fn kept(&self) -> Option<f64> {
+        fn kept(density: &Density) -> f64 {
+            match density {
+                Density::Restriction(part) => part.log_probability().exp() * kept(part.whole()),
+                _ => 1.0,
+            }
+        }
+        (!self.within.is_empty()).then(|| kept(&self.density).min(1.0))
+    }
+
     /// Measures the density: regions, probabilities of areas and all else come from there.
     pub fn survey(&self) -> Survey<'_> {
         self.density.survey()

@@ -49,6 +49,13 @@ impl fmt::Display for PhotoFormat {
 }
 
 impl PhotoFormat {
+    /// Whether these are the first bytes of a picture; some hundred are enough.
+    pub fn begins(bytes: &[u8]) -> bool {
+        // Two letters are too few to tell a bitmap from a text: its size stands behind them, and zeros.
+        let is_text = bytes.starts_with(b"BM") && bytes.get(6..10) != Some(&[0; 4]);
+        !is_text && PhotoFormat::of(bytes).is_ok()
+    }
+
     /// The kind of picture that some bytes begin.
     pub(in crate::photo) fn of(bytes: &[u8]) -> Result<PhotoFormat, UnknownFormat> {
         const MAGIC: [(&[u8], PhotoFormat); 9] = [
