@@ -80,10 +80,9 @@ fn views(arguments: &ViewsArguments) -> anyhow::Result<ExitCode> {
         return Ok(refused(&reason, NONSENSE));
     }
     std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
-    let locator = EarthLocator::built_in(&Device::flex());
-    let imagery = locator.atlas().mosaic.imagery();
+    let imagery = EarthLocator::built_in_mosaic().into_imagery();
     let mask = imagery.land_mask(MASK_ROWS);
-    let mut renderer = Renderer::new(mask, vec![imagery.clone()], Vec::new());
+    let mut renderer = Renderer::new(mask, vec![imagery], Vec::new());
     // The mosaic in the program has no finer detail.
     renderer.framing.width_km[0] = NARROWEST_KM;
     let mut progress = Progress::new("views", Some(arguments.count));

@@ -51,7 +51,7 @@ pub enum Light {
 }
 
 /// A picture of the whole Earth that can be sampled at any footprint.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Imagery {
     pub(crate) pyramid: Pyramid,
     pub(crate) light: Light,

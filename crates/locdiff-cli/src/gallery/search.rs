@@ -59,11 +59,10 @@ struct Reference {
 impl Reference {
     fn new(gallery: &Gallery, hit: &Hit) -> Reference {
         let place = gallery.place(hit.row);
-        let (latitude, longitude) = (place.latitude(), place.longitude());
         Reference {
             id: gallery.id(hit.row).to_owned(),
             similarity: hit.similarity,
-            place: PlaceFacts { latitude, longitude, name: place_name(place) },
+            place: PlaceFacts::new(place, &place_name(place)),
         }
     }
 }

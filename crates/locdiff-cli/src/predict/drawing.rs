@@ -39,7 +39,7 @@ impl From<Colors> for Theme {
     fn from(colors: Colors) -> Theme {
         match colors {
             Colors::Dark => Theme::Dark,
-            Colors::Light => Theme::Light,
+            Colors::Light => Theme::Day,
         }
     }
 }

@@ -326,7 +326,8 @@ impl ModelFacts {
 }
 
 impl PlaceFacts {
-    fn new(place: LatLon, name: &PlaceName) -> PlaceFacts {
+    /// A place, rounded, with its name.
+    pub fn new(place: LatLon, name: &PlaceName) -> PlaceFacts {
         PlaceFacts {
             latitude: degrees(place.latitude()),
             longitude: degrees(place.longitude()),

@@ -80,8 +80,13 @@ pub(crate) fn built_in_embedder(device: &Device) -> AlignedEmbedder {
 impl EarthLocator {
     /// The model inside this program.
     pub fn built_in(device: &Device) -> EarthLocator {
-        EarthLocator::from_files(&BUILT_IN, Mosaic::in_program(BUILT_IN.mosaic), device)
+        EarthLocator::from_files(&BUILT_IN, EarthLocator::built_in_mosaic(), device)
             .expect("the files in the program are whole")
+    }
+
+    /// The mosaic of the model inside this program.
+    pub fn built_in_mosaic() -> Mosaic {
+        Mosaic::in_program(BUILT_IN.mosaic)
     }
 
     /// The model in a directory.

@@ -36,6 +36,12 @@ impl Mosaic {
         })
     }
 
+    /// The imagery itself.
+    pub fn into_imagery(mut self) -> Imagery {
+        self.imagery();
+        self.unpacked.take().expect("it was unpacked")
+    }
+
     /// Does some work while the mosaic is unpacked beside it.
     pub(super) fn while_unpacking<R>(&self, work: impl FnOnce() -> R) -> R {
         if self.unpacked.get().is_some() {
