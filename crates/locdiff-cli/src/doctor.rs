@@ -13,7 +13,7 @@ use locdiff::models::{
     ModelDirectory, ModelKind, SelfTest, SelfTestFailed, model_directories, model_directory,
     test_earth_view, test_encoder, test_geoclip,
 };
-use locdiff::{CannotOpen, Geolocator, ModelHome};
+use locdiff::{CannotOpen, Geolocator, InferenceOptions, ModelHome, Photo};
 use serde_json::json;
 
 use crate::model::{SELF_TEST, self_test_record};
@@ -229,6 +229,9 @@ fn model(name: &str, home: &ModelHome, arguments: &Arguments) -> Finding {
             // Weights of a user's own training are what the directory says; published ones should be those that their authors made.
             let state = match &directory {
                 Some(Ok(directory)) if directory.kind() == ModelKind::Flow => {
+                    if let Err(reason) = test_flow(directory, &model) {
+                        return broken(name, &reason, &remedy);
+                    }
                     match directory.files().values().all(|sum| is_known(sum)) {
                         true => State::Works,
                         false => State::Unknown,
@@ -243,6 +246,20 @@ fn model(name: &str, home: &ModelHome, arguments: &Arguments) -> Finding {
         }
         Err(error) => broken(name, &chain(&error), &remedy),
     }
+}
+
+/// Whether the files are those that were fetched, and a picture gets an answer.
+fn test_flow(directory: &ModelDirectory, model: &Geolocator) -> Result<(), String> {
+    for file in directory.verify() {
+        if let Some(problem) = file.problem {
+            return Err(format!("{} {problem}", file.name));
+        }
+    }
+    // A few samples: the path is the same.
+    let few = InferenceOptions { samples: Some(4), steps: Some(4), ..InferenceOptions::default() };
+    let model = model.with(&few).map_err(|error| error.to_string())?;
+    model.locate(&Photo::test_picture()).map_err(|error| error.to_string())?;
+    Ok(())
 }
 
 fn encoder(name: &str, home: &ModelHome, arguments: &Arguments) -> Finding {

@@ -180,7 +180,8 @@ impl FromStr for Encoder {
     /// A short name or `owner/name`, either with `@revision` if it isn't to be the main branch.
     fn from_str(text: &str) -> Result<Encoder, HubError> {
         let (name, revision) = text.split_once('@').unwrap_or((text, MAIN));
-        let encoder = match KNOWN.iter().find(|encoder| encoder.name == name) {
+        let is_this = |encoder: &&Encoder| encoder.name == name || encoder.repository() == name;
+        let encoder = match KNOWN.iter().find(is_this) {
             Some(encoder) => encoder.clone(),
             None => {
                 let source = Repository::encoder("").renamed(name.to_owned());

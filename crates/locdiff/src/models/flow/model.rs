@@ -150,10 +150,15 @@ impl FlowModel {
             _ => Density::mixture(parts.into_iter().map(|part| (1.0, part)).collect())
                 .expect("there are parts, all of the same weight"),
         };
-        let error = format!(
-            "exact density: its error is about {:.2} % (mass of cells whose images in the noise are folded)",
+        let mut error = format!(
+            "exact density: its error is at least {:.2} % (mass of cells whose images in the noise are folded)",
             100.0 * folded
         );
+        if steps < EXACT_STEPS {
+            error.push_str(&format!(
+                ", and more because {steps} steps were taken instead of {EXACT_STEPS}"
+            ));
+        }
         Located { warnings: vec![error], ..Located::from(density) }
     }
 
