@@ -1,8 +1,8 @@
 // A report for somebody's file: one HTML document that asks nobody for anything.
 
-import { cornersOf } from "../constraints";
+import { cornersOf, keptWords } from "../constraints";
 import { asked, bytes, coordinates, heading, km, km2, measuredKm, percent } from "../format";
-import { escaped } from "../html";
+import { escaped, escapedRich } from "../html";
 import { nameParts } from "../names";
 import { groundOf, nounOf, type Visit } from "../visit";
 import { geojsonOf } from "./geojson";
@@ -43,7 +43,7 @@ export function reportOf(parts: ReportParts): string {
   const noun = nounOf(visit);
   const best = visit.places[0]!;
   const title = [best.name, best.around].filter((part) => part !== "").join(", ");
-  const entry = (term: string, text: string) => `<dt>${escaped(term)}</dt><dd>${escaped(text)}</dd>`;
+  const entry = (term: string, text: string) => `<dt>${escaped(term)}</dt><dd>${escapedRich(text)}</dd>`;
   const rows = visit.places
     .filter((place, index) => index === 0 || place.mass >= 0.001)
     .map((place, index) => {
@@ -69,7 +69,8 @@ ${references.join("\n")}
 <p class="small">The similarity is the cosine between embeddings, not a probability. Similar photographs need not show the same place.</p>
 `;
   const within = visit.constraints.map((constraint) => [constraint.label, cornersOf(constraint)].filter((part) => part !== "").join(": "));
-  const constraintText = within.length === 0 ? "none: the whole Earth" : `${within.join(" and ")}; set on the page by its user. ${percent(summary.share)} of the unconstrained answer lies there, and all numbers are renormalised to it`;
+  const constraintText = within.length === 0 ? "none: the whole Earth" : `${within.join(" and ")}; set on the page by its user. ${percent(summary.share)} of the unconstrained answer lies there, and all numbers are normalized to it`;
+  const server = visit.answer!.constraint;
   const sameHash = visit.localSha256 === null ? "computed by the server" : visit.localSha256 === image.sha256 ? "computed by the server and by the browser, the same" : `computed by the server; the browser computes ${visit.localSha256}`;
   const footprint = groundOf(visit)?.footprint;
   const limits = [
@@ -93,7 +94,7 @@ ${references.join("\n")}
 <body>
 <p class="eyebrow">Prediction, not a fact · LocDiff report</p>
 <h1>${escaped(title)}</h1>
-<p>${escaped(`${percent(best.mass)} ${noun} for this peak; half of all lies within ${km(summary.radius_50_km)} of ${coordinates(best.latitude, best.longitude, 4)}, nine tenths within ${km(summary.radius_90_km)}.`)}</p>
+<p>${escaped(`${percent(best.mass)} ${noun} for this peak; 50 % within ${km(summary.radius_50_km)} of ${coordinates(best.latitude, best.longitude, 4)}, 90 % within ${km(summary.radius_90_km)}.`)}</p>
 <p class="notice">${escaped(limits[0]!)}</p>
 
 <h2>The picture</h2>
@@ -126,6 +127,7 @@ ${entry("It assumes", model.prior ?? "nothing beyond the picture")}
 ${entry("Chosen", visit.model === null ? `by the server${model.chosen_because ? `: ${model.chosen_because}` : ""}` : "by the user")}
 ${entry("Asked with", asked(visit.answer!.inference))}
 ${entry("Constraints", constraintText)}
+${server == null ? "" : entry("Constraints of the server", keptWords(server.kept, server.areas).text)}
 ${summary.kernel_km === null ? "" : entry("Finest detail", km(summary.kernel_km))}
 ${entry("Answered", visit.answeredAt?.toISOString() ?? "unknown")}
 ${entry("Report made", date.toISOString())}
