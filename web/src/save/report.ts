@@ -109,13 +109,13 @@ ${footprint === undefined ? "" : entry("Ground", `${measuredKm(footprint.width_k
 </dl>
 
 <h2>The map</h2>
-<figure><img src="${escaped(parts.map)}" alt="${escaped(`Map of the prediction: ${title}`)}"><figcaption>${escaped(`The smallest regions that hold 50 % (solid line, ${km2(summary.area_50_km2)}) and 90 % (dashed, ${km2(summary.area_90_km2)}).`)}</figcaption></figure>
+<figure><img src="${escaped(parts.map)}" alt="${escaped(`Map of the prediction: ${title}`)}"><figcaption>${escaped(`The smallest regions that contain 50 % (solid line, ${km2(summary.area_50_km2)}) and 90 % (dashed, ${km2(summary.area_90_km2)}).`)}</figcaption></figure>
 
 <h2>Candidates</h2>
 <table><thead><tr><th>#</th><th>Place</th><th>Coordinates</th><th>${escaped(noun[0]!.toUpperCase() + noun.slice(1))}</th><th>Radius</th></tr></thead><tbody>
 ${rows.join("\n")}
 </tbody></table>
-<p class="small">${escaped(`The ${noun} is that of the whole peak; the radius is that of a circle that holds half of it. Candidates below 0.1 % are left out.`)}</p>
+<p class="small">${escaped(`The ${noun} is that of the whole peak; the radius is that of a circle that contains half of it. Candidates below 0.1 % are left out.`)}</p>
 ${referenceTable}
 <h2>Model and settings</h2>
 <dl>
@@ -123,9 +123,9 @@ ${entry("Model", model.name)}
 ${entry("Version", model.version)}
 ${entry("Description", model.description)}
 ${entry("Calibrated", model.calibrated ? "yes" : "no: scores, not probabilities")}
-${entry("It assumes", model.prior ?? "nothing beyond the picture")}
+${entry("Assumption", model.prior ?? "nothing beyond the picture")}
 ${entry("Chosen", visit.model === null ? `by the server${model.chosen_because ? `: ${model.chosen_because}` : ""}` : "by the user")}
-${entry("Asked with", asked(visit.answer!.inference))}
+${entry("Options", asked(visit.answer!.inference))}
 ${entry("Constraints", constraintText)}
 ${server == null ? "" : entry("Constraints of the server", keptWords(server.kept, server.areas).text)}
 ${summary.kernel_km === null ? "" : entry("Finest detail", km(summary.kernel_km))}

@@ -3,7 +3,7 @@
 import { chromium } from "playwright-core";
 
 /** The machine may be slow, and a frame of software WebGL take a second: conditions, with patience. */
-export const PATIENCE_MS = 120_000;
+export const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 120_000);
 
 const ARGUMENTS = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist", "--no-sandbox"];
 

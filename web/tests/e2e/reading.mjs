@@ -9,11 +9,12 @@ import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startMock } from "../mock_server.mjs";
-import { answered, drop, expectErrors, launch, open, seen, settled } from "./browser.mjs";
+import { answered, drop, expectErrors, launch, open, PATIENCE_MS, seen, settled } from "./browser.mjs";
 import { audit, tally, test } from "./harness.mjs";
 
-const DESKTOP = { width: 1440, height: 900 };
-const PHONE = { width: 390, height: 844, phone: true };
+// Without motion: what is read doesn't turn away, and a slow machine needn't draw the flights.
+const DESKTOP = { width: 1440, height: 900, reducedMotion: "reduce" };
+const PHONE = { width: 390, height: 844, phone: true, reducedMotion: "reduce" };
 const REMEDY = "For photographs from the ground this server needs a model: `locdiff model fetch plonk-yfcc` or `locdiff model fetch geoclip`, then start it again";
 const REJECTED = { type: "/docs#problem-no-answer", title: "Unprocessable Content", status: 422, detail: `no suitable model: for earth-view, it is all of one color. ${REMEDY}` };
 const DAHAB = { latitude: 28.5, longitude: 34.51, mass: 0.96, radius_km: 3, town: "Dahab", district: "South Sinai", country: "Egypt", country_code: "EG" };
@@ -71,11 +72,7 @@ const namesUnder = (page, selector) =>
 async function noNamesUnder(page, selectors) {
   let found = 0;
   for (const center of [[10, 10], [100, -10], [-95, 10], [25, -35]]) {
-    await page.evaluate((center) => {
-      const { globe } = window.locdiff;
-      globe.stopTurning();
-      globe.map.jumpTo({ center });
-    }, center);
+    await page.evaluate((center) => window.locdiff.globe.map.jumpTo({ center }), center);
     await page.evaluate(() => new Promise((resolve) => {
       window.locdiff.globe.map.once("idle", resolve);
       window.locdiff.globe.map.triggerRepaint();
@@ -98,10 +95,15 @@ const pixelsOf = (page, km) =>
   }, km);
 
 export async function readingTests({ running, url, folder, madagascar }) {
-  const shot = (page, name) => page.screenshot({ path: join(folder, `page-${name}.png`), timeout: 120_000 });
+  const shot = (page, name) => page.screenshot({ path: join(folder, `page-${name}.png`), timeout: PATIENCE_MS });
+  /** A test with a page of its own, which is closed even if the test fails: an open one costs the others time. */
+  const testPage = (name, options, run) =>
+    test(name, async () => {
+      const page = await open(await running(), url, options);
+      await run(page).finally(() => page.context().close());
+    });
 
-  await test("before the first picture, the page says what this server can locate", async () => {
-    const page = await open(await running(), url, { ...DESKTOP, prepare: (page) => withModels(page, ["earth-view"]) });
+  await testPage("before the first picture, the page says what this server can locate", { ...DESKTOP, prepare: (page) => withModels(page, ["earth-view"]) }, async (page) => {
     assert.equal(await textOf(page, "#offer-can"), "This server locates views of the Earth from above.");
     assert.match(await textOf(page, "#offer-missing"), /^For photographs from the ground, run locdiff model fetch plonk-yfcc/);
     assert.equal(await page.textContent("#offer-missing code"), "locdiff model fetch plonk-yfcc");
@@ -132,23 +134,20 @@ export async function readingTests({ running, url, folder, madagascar }) {
     await page.waitForSelector("body[data-ready=true]");
     assert.match(await textOf(page, "#offer"), /^This server locates photographs from the ground\. .*--model earth-view/);
     assert.equal(await page.isVisible("#examples"), false, "examples from orbit for a model of the ground");
-    await page.context().close();
   });
 
-  await test("a server with a key tells what it can locate once the key is typed", async () => {
-    expectErrors("status of 401");
-    const denied = (page) => page.route("**/v1/models", (route) => (route.request().headers()["authorization"] === "Bearer right" ? route.fallback() : route.fulfill({ status: 401, contentType: "application/problem+json", body: "{}" })));
-    const prepare = async (page) => {
-      await withModels(page, ["earth-view"]);
-      await denied(page);
-    };
-    const page = await open(await running(), url, { ...DESKTOP, prepare });
+  expectErrors("status of 401");
+  const withKey = async (page) => {
+    await withModels(page, ["earth-view"]);
+    const isRight = (request) => request.headers()["authorization"] === "Bearer right";
+    await page.route("**/v1/models", (route) => (isRight(route.request()) ? route.fallback() : route.fulfill({ status: 401, contentType: "application/problem+json", body: "{}" })));
+  };
+  await testPage("a server with a key tells what it can locate once the key is typed", { ...DESKTOP, prepare: withKey }, async (page) => {
     assert.match(await textOf(page, "#offer"), /needs a key/);
     await page.fill("#key", "right");
     await page.waitForSelector("#offer-missing");
     assert.match(await textOf(page, "#offer"), /^This server locates views/);
     assert.equal(await page.isVisible("#key"), true);
-    await page.context().close();
   });
 
   const page = await open(await running(), url, { ...DESKTOP, prepare: (page) => withModels(page, ["earth-view"]) });
@@ -247,13 +246,11 @@ export async function readingTests({ running, url, folder, madagascar }) {
   await page.context().close();
 
   for (const colorScheme of ["dark", "light"]) {
-    await test(`on a telephone one chooses a photo, ${colorScheme}`, async () => {
-      const phone = await open(await running(), url, { ...PHONE, colorScheme, prepare: (page) => withModels(page, ["earth-view"]) });
+    await testPage(`on a telephone one chooses a photo, ${colorScheme}`, { ...PHONE, colorScheme, prepare: (page) => withModels(page, ["earth-view"]) }, async (phone) => {
       await withAnswers(phone, [SMALL, { problem: REJECTED }]);
       assert.equal(await textOf(phone, "#file-label"), "Choose a photo");
       assert.doesNotMatch(await textOf(phone, "#bench"), /drop/i);
       await settled(phone);
-      await phone.evaluate(() => window.locdiff.globe.stopTurning());
       await shot(phone, `phone-first-visit-${colorScheme}`);
       const box = await phone.locator("#file-label").boundingBox();
       assert.ok(box.y + box.height <= PHONE.height, `the button ends at ${box.y + box.height}`);
@@ -270,7 +267,6 @@ export async function readingTests({ running, url, folder, madagascar }) {
       await shot(phone, `phone-rejected-${colorScheme}`);
       assert.equal(await phone.evaluate(() => document.documentElement.scrollWidth > innerWidth + 1), false, "the page is wider than the screen");
       await audit(phone, `rejected, ${colorScheme}, phone`);
-      await phone.context().close();
     });
   }
 }
