@@ -31,6 +31,8 @@ export interface Reference {
 }
 
 export interface PlaceName {
+  /** The whole name, such as “at sea, 40 km off Egypt”; missing if the parts are the name. */
+  name?: string | null;
   town: string | null;
   district: string | null;
   country: string | null;
@@ -50,6 +52,9 @@ export interface NamedCandidate extends Candidate, PlaceName {
   references?: Reference[];
 }
 
+/** Views of the Earth from above, or photographs from the ground. */
+export type Scene = "orbit" | "ground";
+
 export interface ModelIdentity {
   name: string;
   version: string;
@@ -60,6 +65,8 @@ export interface ModelIdentity {
 }
 
 export interface ModelEntry extends ModelIdentity {
+  /** Which pictures it locates; older servers do not return it. */
+  scene?: Scene | null;
   default: boolean;
   inference: Inference;
   /** Whether its denoising can be watched. */
@@ -110,12 +117,21 @@ export interface Footprint {
   likeness: number;
 }
 
+/** What an answer was restricted to by the server. */
+export interface AnswerConstraint {
+  areas: string[];
+  /** The share of the unconstrained answer that lies there, 0 to 1. */
+  kept: number;
+}
+
 export interface Answer {
   image: ImageIdentity;
   model: ModelIdentity;
   inference: Inference;
   warnings: string[];
   within: string[];
+  /** Missing if the server restricted nothing. */
+  constraint?: AnswerConstraint | null;
   candidates: NamedCandidate[];
   radius_50_km: number;
   radius_90_km: number;
@@ -146,34 +162,26 @@ interface ProblemRecord {
   detail?: string;
 }
 
-/** Why there is no answer, in words for people: what went wrong, and what to do. */
+/** Why there is no answer, as the server or the connection reports it; problems.ts has the words for people. */
 export class ServerProblem extends Error {
   constructor(
-    readonly title: string,
-    readonly detail: string,
     readonly status: number,
-    readonly advice: string,
+    /** Of the server's documentation, such as `no-answer`; null if the server sent none. */
+    readonly kind: string | null,
+    readonly detail: string,
+    /** The standard phrase of the status. */
+    readonly title = "",
+    readonly retryAfterS: number | null = null,
   ) {
     super(detail || title);
   }
 }
 
-const ADVICE: Record<number, string> = {
-  401: "Enter the key of this server below “Settings”, then try again.",
-  408: "Try again, or use a smaller picture.",
-  413: "Use a smaller copy of the picture: scaling it down changes little.",
-  415: "Choose another file below.",
-  422: "Choose another model below “Settings”, or another picture.",
-  429: "Wait a moment, then try again.",
-  503: "Wait a moment, then try again.",
-  504: "Try again when the server is less busy.",
-};
-
-/** What to do about a status, if the server's own text doesn't say. */
-export function adviceFor(status: number, retryAfter: string | null): string {
-  const seconds = retryAfter === null ? Number.NaN : Number(retryAfter);
-  const wait = Number.isFinite(seconds) && seconds > 0 ? ` It asks for ${Math.ceil(seconds)} s.` : "";
-  return (ADVICE[status] ?? "Try again; if it stays so, look at the server's log.") + wait;
+function problemFrom({ type, title, status, detail }: ProblemRecord, response: Response): ServerProblem {
+  const kind = /#problem-([a-z-]+)$/.exec(type ?? "")?.[1] ?? null;
+  const seconds = Number(response.headers.get("Retry-After") ?? Number.NaN);
+  const found = response.ok ? 422 : response.status;
+  return new ServerProblem(status ?? found, kind, detail ?? "", title ?? response.statusText, Number.isFinite(seconds) && seconds > 0 ? Math.ceil(seconds) : null);
 }
 
 async function problemOf(response: Response): Promise<ServerProblem> {
@@ -183,10 +191,7 @@ async function problemOf(response: Response): Promise<ServerProblem> {
   } catch {
     // Not every proxy on the way speaks problem+json.
   }
-  const title = record.title ?? `The server answered ${response.status}`;
-  const detail = record.detail ?? response.statusText;
-  const advice = adviceFor(response.status, response.headers.get("Retry-After"));
-  return new ServerProblem(title, detail, response.status, advice);
+  return problemFrom(record, response);
 }
 
 export interface LocateOptions {
@@ -227,11 +232,8 @@ export class Server {
     });
     const { results } = (await response.json()) as { results: (Answer & { problem?: ProblemRecord })[] };
     const result = results[0];
-    if (result === undefined) throw new ServerProblem("No answer", "The server sent no result.", 500, adviceFor(500, null));
-    if (result.problem) {
-      const { title = "No answer", detail = "", status = 422 } = result.problem;
-      throw new ServerProblem(title, detail, status, adviceFor(status, null));
-    }
+    if (result === undefined) throw new ServerProblem(response.status, "no-result", "The server sent no result for this picture.");
+    if (result.problem) throw problemFrom(result.problem, response);
     return result;
   }
 
@@ -262,12 +264,7 @@ export class Server {
       response = await fetch(new URL(path, document.baseURI), { ...request, headers, cache: "no-store" });
     } catch (error) {
       if (error instanceof DOMException && error.name === "AbortError") throw error;
-      throw new ServerProblem(
-        "The server does not answer",
-        "The connection failed.",
-        0,
-        `Is \`${this.#program}\` still running? Start it again and repeat.`,
-      );
+      throw new ServerProblem(0, "no-connection", `The connection to \`${this.#program}\` failed.`);
     }
     if (!response.ok) throw await problemOf(response);
     return response;

@@ -1,8 +1,8 @@
 // What happens when: pictures come in, answers come back, people ask for more.
 
-import { Server, ServerProblem, type Answer, type ModelEntry, type PageSettings } from "./api";
+import { Server, ServerProblem, type Answer, type PageSettings } from "./api";
 import type { Basemap } from "./basemap";
-import { answerColumn, keepingInput, problemColumn, waitingColumn, type Actions } from "./column";
+import { answerColumn, keepingInput, problemColumn, sentence, waitingColumn, type Actions } from "./column";
 import { drawnRegion, parseConstraint, type Constraint } from "./constraints";
 import { Constraining } from "./constraining";
 import { Drawing } from "./drawing";
@@ -10,12 +10,15 @@ import type { Engine } from "./engine";
 import { km, measuredKm, percent } from "./format";
 import type { Globe } from "./globe";
 import { drape, type Ground } from "./ground";
-import { byId, h, toast } from "./html";
-import { listenForPictures, type Incoming } from "./intake";
+import { byId, h, toast, withoutTicks } from "./html";
+import { listenForPictures, nameChooser, type Incoming } from "./intake";
+import { ModelMenu } from "./model_menu";
 import { named } from "./names";
 import { Player } from "./playback";
+import { CannotConstrain, problemWords } from "./problems";
 import { saveGeojson, saveMap, saveReport } from "./save/actions";
 import { apply, nameSwitch, onSystemTheme } from "./theme";
+import { viewRadiusKm } from "./view";
 import { groundOf, newVisit, nounOf, sha256, type Visit, type Within } from "./visit";
 
 interface Parts {
@@ -24,7 +27,6 @@ interface Parts {
   globe: Globe;
   basemap: Basemap;
   settings: PageSettings;
-  models: ModelEntry[];
 }
 
 /** So many named places come with an answer, to be matched with those under constraints. */
@@ -44,6 +46,8 @@ export class App {
   readonly #player: Player;
   readonly #drawing: Drawing;
   readonly #constraining: Constraining<Visit, Within>;
+  readonly #menu: ModelMenu;
+  #nameChooser: () => void = () => undefined;
   #current: Visit | null = null;
   #drawn = 0;
   /** Of the picture on its ground: as somebody set it last. */
@@ -58,14 +62,14 @@ export class App {
       this.#opacity = opacity;
       this.#parts.globe.fadeGround(opacity);
     },
-    play: () => void this.#player.toggle((error) => this.#say(words(error).detail, true)),
+    play: () => void this.#player.toggle((error) => this.#say(this.#words(error).detail, true)),
     seek: (frame) => this.#player.seek(frame),
     savePng: () => void this.#saving(saveMap),
     saveGeojson: () => void this.#saving(async (_, visit) => saveGeojson(visit)),
     saveReport: () => void this.#saving((globe, visit) => saveReport(globe, visit, this.#parts.settings.version)),
     retry: () => {
       // Another model may have been chosen since.
-      this.#current!.model = byId<HTMLSelectElement>("model").value || null;
+      this.#current!.model = this.#menu.chosen;
       void this.#ask(this.#current!);
     },
     backToAnswer: () => this.#endDenoising(),
@@ -77,6 +81,7 @@ export class App {
 
   constructor(parts: Parts) {
     this.#parts = parts;
+    this.#menu = new ModelMenu(parts.server);
     this.#player = new Player(parts);
     this.#drawing = new Drawing(parts.globe, byId("sketch-bar"));
     this.#constraining = new Constraining<Visit, Within>({
@@ -91,30 +96,21 @@ export class App {
     return this.#current;
   }
 
-  begin(): void {
-    const { globe, models, settings, server } = this.#parts;
+  async begin(): Promise<void> {
+    const { globe, settings } = this.#parts;
     listenForPictures((pictures) => this.take(pictures), (message) => this.#say(message, true));
-    this.#offerModels(models);
-    const select = byId<HTMLSelectElement>("model");
-    select.addEventListener("change", () => {
-      byId("model-note").textContent = this.#parts.models.find((model) => model.name === select.value)?.description ?? "";
-    });
-    byId("key-field").hidden = !settings.key_required;
-    if (settings.key_required) byId<HTMLDetailsElement>("settings").open = true;
-    const key = byId<HTMLInputElement>("key");
-    key.addEventListener("input", () => (server.key = key.value));
+    this.#nameChooser = nameChooser(() => this.#current === null);
+    if (settings.key_required) this.#menu.askForKey();
+    await this.#menu.load();
     byId("theme").addEventListener("click", () => this.#setTheme(globe.theme === "dark" ? "day" : "dark"));
     onSystemTheme((theme) => this.#setTheme(theme));
     nameSwitch(byId("theme"), globe.theme);
     globe.showWhole();
     globe.startTurning();
+    const panels = ["theme", "sketch-bar", "step", "print", "contact-sheet"].map((id) => byId(id));
+    globe.keepNamesClearOf([...document.querySelectorAll(".masthead h1"), ...panels]);
     new ResizeObserver(() => this.#current === null && globe.showWhole()).observe(byId("globe"));
     document.body.dataset["ready"] = "true";
-  }
-
-  #offerModels(models: ModelEntry[]): void {
-    this.#parts.models = models;
-    for (const model of models) byId("model").append(h("option", { value: model.name }, model.name));
   }
 
   #thumbnail(id: string): Promise<string | null> {
@@ -127,8 +123,7 @@ export class App {
 
   /** Locates pictures, one after the other; the first is shown at once. */
   take(pictures: Incoming[]): void {
-    const model = byId<HTMLSelectElement>("model").value || null;
-    const visits = pictures.map(({ file, name }) => newVisit(file, name, model));
+    const visits = pictures.map(({ file, name }) => newVisit(file, name, this.#menu.chosen));
     this.visits.push(...visits);
     this.show(visits[0]!);
     void (async () => {
@@ -156,13 +151,13 @@ export class App {
     try {
       if (visit.file.size > settings.max_image_bytes) {
         const limit = Math.floor(settings.max_image_bytes / 1e6);
-        throw new ServerProblem("The picture is too large", `It has ${Math.ceil(visit.file.size / 1e6)} MB, this server takes up to ${limit} MB.`, 413, "Use a smaller copy of the picture: scaling it down changes little.");
+        throw new ServerProblem(413, "too-large", `The picture has ${Math.ceil(visit.file.size / 1e6)} MB. This server accepts up to ${limit} MB.`);
       }
       const answer = await server.locate(visit.file, { model: visit.model, top: NAMED, density: true, frames: 0 });
-      if (answer.density === undefined) throw new ServerProblem("The answer has no map", "The server sent no density.", 500, "Update the server, then try again.");
+      if (answer.density === undefined) throw new ServerProblem(200, "no-density", "The server sent no density.");
+      if (answer.candidates.length === 0) throw new ServerProblem(200, "no-candidate", `The answer of \`${answer.model.name}\` has no candidate: the model found no place that is more probable than others.`);
       visit.answer = answer;
-      // A server with keys tells its models only to those who have one.
-      if (this.#parts.models.length === 0) this.#offerModels(await server.models().catch(() => []));
+      if (this.#menu.models.length === 0) await this.#menu.load();
       visit.answeredAt = new Date();
       visit.localSha256 = await sha256(visit.file);
       visit.whole = await engine.open(answer.density);
@@ -173,11 +168,8 @@ export class App {
       void this.#outline(visit);
     } catch (error) {
       visit.state = "failed";
-      visit.problem = words(error);
-      if (visit.problem.status === 401) {
-        byId("key-field").hidden = false;
-        byId<HTMLDetailsElement>("settings").open = true;
-      }
+      visit.problem = this.#words(error);
+      if (visit.problem.status === 401) this.#menu.askForKey();
     }
     if (visit === this.#current) {
       this.show(visit);
@@ -204,7 +196,7 @@ export class App {
       const outline = await this.#parts.engine.outline(footprint.corners);
       return { footprint, outline, drape: await drape(file, footprint, outline) };
     } catch (error) {
-      this.#say(`The picture can't be laid on the map: ${words(error).detail}.`, true);
+      this.#say(`The picture can't be shown on the map: ${this.#words(error).detail}.`, true);
       return null;
     }
   }
@@ -217,7 +209,7 @@ export class App {
       regions = await this.#parts.engine.regions(number);
     } catch (error) {
       // Another constraint was set meanwhile.
-      if (visit.current === number) this.#say(words(error).detail, true);
+      if (visit.current === number) this.#say(this.#words(error).detail, true);
       return;
     }
     if (visit.current !== number) return;
@@ -237,13 +229,13 @@ export class App {
       column.replaceChildren(answerColumn(visit, { theme: this.#parts.globe.theme, countries, opacity: this.#opacity }, this.#actions));
       this.#player.attach(visit, this.#canDenoise(visit), this.#actions);
     }
-    byId("file-label").textContent = "Choose another picture";
+    this.#nameChooser();
     this.#print(visit);
     this.#contactSheet();
   }
 
   #canDenoise(visit: Visit): boolean {
-    const entry = this.#parts.models.find((model) => model.name === visit.answer?.model.name);
+    const entry = this.#menu.models.find((model) => model.name === visit.answer?.model.name);
     return entry?.frames ?? false;
   }
 
@@ -262,9 +254,8 @@ export class App {
     const ground = groundOf(visit);
     globe.showGround(ground, this.#opacity);
     if (turn && ground !== null) return globe.turnTo(ground.footprint.middle, GROUND_RADIUS * ground.footprint.width_km);
-    // Near enough for the first peak, not so near that the Earth is no ball any more.
-    const nearest = (visit.constraints.length === 0 ? 3300 : 900) * globe.scale;
-    if (turn) globe.turnTo(visit.places[0]!, Math.max(nearest, 2.2 * summary.radius_50_km));
+    const isConstrained = visit.constraints.length > 0;
+    if (turn) globe.turnTo(visit.places[0]!, viewRadiusKm({ radius_50_km: summary.radius_50_km, isConstrained, scale: globe.scale }));
   }
 
   #endDenoising(): void {
@@ -296,7 +287,7 @@ export class App {
     const sheet = byId("contact-sheet");
     sheet.hidden = this.visits.length < 2;
     const frames = this.visits.map((visit, index) => {
-      const what = visit.state === "answered" ? visit.places[0]!.name : visit.state === "failed" ? "no answer" : "developing";
+      const what = visit.state === "answered" ? visit.places[0]!.name : visit.state === "failed" ? "no answer" : "in progress";
       return h(
         "button",
         { type: "button", class: "frame", "data-state": visit.state, "aria-current": visit === this.#current ? "true" : null, "aria-label": `Picture ${index + 1}, ${visit.name}: ${what}`, title: `${visit.name}: ${what}`, onclick: () => this.show(visit) },
@@ -351,7 +342,10 @@ export class App {
 
   async #within(visit: Visit, constraints: Constraint[], coarsely: boolean, isWanted: () => boolean): Promise<Within> {
     const { engine } = this.#parts;
-    const { number, final } = await engine.restrict(visit.whole, constraints.map(({ area }) => area), coarsely);
+    const failed = (error: unknown) => {
+      throw new CannotConstrain(constraints.map(({ label }) => label), error instanceof Error ? error.message : String(error));
+    };
+    const { number, final } = await engine.restrict(visit.whole, constraints.map(({ area }) => area), coarsely).catch(failed);
     // A newer constraint waits for the request that the engine is working on, not for all of them.
     const goOn = () => {
       if (isWanted()) return;
@@ -363,7 +357,9 @@ export class App {
     // The final lines replace coarse ones: the map isn't without any in between.
     const regions = coarsely ? null : await engine.regions(number);
     goOn();
-    return { ...(await this.#measured(visit, number)), constraints, final, current: number, regions, groundAllowed };
+    const measured = await this.#measured(visit, number);
+    if (measured.places.length === 0) failed("no candidate");
+    return { ...measured, constraints, final, current: number, regions, groundAllowed };
   }
 
   async #showWithin(visit: Visit, answer: Within): Promise<void> {
@@ -390,7 +386,10 @@ export class App {
     if (!coarsely) {
       document.getElementById("refining")?.remove();
       this.#say(`The answer could not be refined: ${message}.`, true);
-    } else if (visit === this.#current) byId("within-problem").textContent = `That leaves nothing: ${message}.`;
+    } else if (visit === this.#current) {
+      byId("within-problem").textContent = error instanceof CannotConstrain ? error.words : `The constraint could not be applied: ${message}.`;
+      byId("within").setAttribute("aria-invalid", "true");
+    }
   }
 
   async #saving(run: (globe: Globe, visit: Visit) => Promise<void>): Promise<void> {
@@ -406,7 +405,7 @@ export class App {
       await run(this.#parts.globe, visit);
       this.#say("Saved.");
     } catch (error) {
-      this.#say(`It could not be saved: ${error instanceof Error ? error.message : String(error)}`, true);
+      this.#say(`The file could not be saved: ${error instanceof Error ? error.message : String(error)}`, true);
     }
   }
 
@@ -418,7 +417,10 @@ export class App {
   }
 
   #announce(visit: Visit): void {
-    if (visit.state === "failed") return this.#say(`No answer: ${visit.problem!.title}. ${visit.problem!.detail}`);
+    if (visit.state === "failed") {
+      const { title, detail, advice } = visit.problem!;
+      return this.#say(`No answer: ${[title, detail, advice].filter((part) => part !== "").map(sentence).join(" ")}`);
+    }
     const best = visit.places[0]!;
     const summary = visit.summary!;
     const count = visit.places.filter((place) => place.mass >= 0.001).length;
@@ -427,11 +429,15 @@ export class App {
     const ground = groundOf(visit);
     const shown = ground === null ? "" : ` The picture is on the map, ${measuredKm(ground.footprint.width_km)} wide.`;
     const refining = visit.final ? "" : " A coarse answer: the refined one follows.";
-    this.#say(`Prediction: ${where}, ${nounOf(visit)} ${percent(best.mass)}. Half within ${km(summary.radius_50_km)}. ${count} candidates.${within}${shown}${refining}`);
+    this.#say(`Prediction: ${where}, ${nounOf(visit)} ${percent(best.mass)}. 50 % within ${km(summary.radius_50_km)}. ${count} ${count === 1 ? "candidate" : "candidates"}.${within}${shown}${refining}`);
+  }
+
+  #words(error: unknown): NonNullable<Visit["problem"]> {
+    return problemWords(error, this.#menu.models);
   }
 
   #say(message: string, visible = false): void {
-    byId("live").textContent = message;
+    byId("live").textContent = withoutTicks(message);
     if (visible) toast(message);
   }
 }
@@ -441,15 +447,6 @@ function thumbnail(url: string): HTMLElement {
   const image = h("img", { src: url, alt: "" });
   image.addEventListener("error", () => image.replaceWith(h("i", { class: "unseeable" })));
   return image;
-}
-
-function words(error: unknown): NonNullable<Visit["problem"]> {
-  if (error instanceof ServerProblem) {
-    const { title, detail, advice, status } = error;
-    return { title, detail, advice, status };
-  }
-  const detail = error instanceof Error ? error.message : String(error);
-  return { title: "The answer could not be shown", detail, advice: "Try again, or another picture.", status: 0 };
 }
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));

@@ -38,9 +38,9 @@ export class Basemap {
 
   /** Where the name of each country is written: the middle of its largest polygon. */
   labels(): FeatureCollection<Point, { name: string; size: number }> {
-    const features = this.countries.map(({ name, coordinates }): Feature<Point, { name: string; size: number }> => {
+    const features = this.countries.map(({ name, coordinates }, id): Feature<Point, { name: string; size: number }> => {
       const [largest] = coordinates.map((rings) => middle(rings[0]!)).sort((a, b) => b.area - a.area);
-      return { type: "Feature", properties: { name, size: largest!.area }, geometry: { type: "Point", coordinates: largest!.at } };
+      return { type: "Feature", id, properties: { name, size: largest!.area }, geometry: { type: "Point", coordinates: largest!.at } };
     });
     return { type: "FeatureCollection", features };
   }

@@ -2,8 +2,9 @@
 
 import type { Reference } from "./api";
 import { densityColour, ticks, type Theme } from "./colours";
+import { keptWords } from "./constraints";
 import { asked, bytes, coordinates, heading, km, km2, measuredKm, percent } from "./format";
-import { h } from "./html";
+import { h, rich } from "./html";
 import { nameParts, type Place } from "./names";
 import { groundOf, nounOf, type Visit } from "./visit";
 
@@ -31,27 +32,28 @@ export function waitingColumn(visit: Visit): HTMLElement {
   return h(
     "section",
     { class: "answer waiting", "aria-busy": "true" },
-    h("p", { class: "eyebrow" }, "Developing"),
-    h("h2", { class: "place" }, "Looking at ", h("em", {}, visit.name)),
+    h("p", { class: "eyebrow" }, "In progress"),
+    h("h2", { class: "place" }, "Locating ", h("em", {}, visit.name)),
     h("div", { class: "developing", "aria-hidden": "true" }, h("span")),
   );
 }
 
 export function problemColumn(visit: Visit, actions: Actions): HTMLElement {
-  const { title, detail, advice } = visit.problem!;
+  const { title, detail, advice, standard, canRetry } = visit.problem!;
   return h(
     "section",
     { class: "answer problem" },
     h("p", { class: "eyebrow" }, "No answer"),
     h("h2", { class: "place" }, title),
-    detail !== title && h("p", { class: "detail" }, sentence(detail)),
-    h("p", { class: "advice" }, advice),
-    h("button", { type: "button", class: "quiet", onclick: actions.retry }, "Try again"),
+    detail !== title && detail !== "" && h("p", { class: "detail" }, ...rich(sentence(detail))),
+    h("p", { class: "advice" }, ...rich(advice)),
+    canRetry && h("button", { type: "button", class: "quiet", onclick: actions.retry }, "Try again"),
+    standard !== "" && h("p", { class: "note" }, `Response of the server: ${standard}.`),
   );
 }
 
 /** The server's words as a sentence. */
-function sentence(text: string): string {
+export function sentence(text: string): string {
   const begun = text.slice(0, 1).toUpperCase() + text.slice(1);
   return /[.!?]$/.test(begun) ? begun : `${begun}.`;
 }
@@ -87,10 +89,11 @@ export function answerColumn(visit: Visit, { theme, countries, opacity }: Settin
       "p",
       { class: "lead" },
       h("strong", { class: "mass" }, percent(best.mass)),
-      ` ${noun}${visit.constraints.length > 0 ? ", if it was taken where you say" : ""}. Half of it all lies within ${km(summary.radius_50_km)}, nine tenths within ${km(summary.radius_90_km)}.`,
+      ` ${noun === "probability" ? "that it is here" : "of the score is here"}${visit.constraints.length > 0 ? ", given the constraint" : ""}. 50\u00a0% within ${km(summary.radius_50_km)}, 90\u00a0% within ${km(summary.radius_90_km)}.`,
     ),
-    !model.calibrated && h("p", { class: "note warn" }, `${model.name} is not calibrated: these are scores, which only rank places.`),
-    ...visit.answer!.warnings.map((warning) => h("p", { class: "note warn" }, `Warning: ${warning}.`)),
+    ...serverConstraint(visit),
+    !model.calibrated && h("p", { class: "note warn" }, `The outputs of ${model.name} are scores, not calibrated probabilities. Scores only rank places.`),
+    ...visit.answer!.warnings.map((warning) => h("p", { class: "note warn" }, ...rich(`Warning: ${sentence(warning)}`))),
     gpsNote(visit),
   );
   return h(
@@ -107,11 +110,20 @@ export function answerColumn(visit: Visit, { theme, countries, opacity }: Settin
   );
 }
 
+/** What the server restricted the answer to, if it did. */
+function serverConstraint({ answer }: Visit): HTMLElement[] {
+  const constraint = answer!.constraint;
+  if (constraint == null) return [];
+  const { text, warning } = keptWords(constraint.kept, constraint.areas);
+  const lines = [h("p", { class: "note", id: "server-kept" }, text)];
+  return warning === "" ? lines : [...lines, h("p", { class: "note warn" }, warning)];
+}
+
 function gpsNote(visit: Visit): HTMLElement | null {
   const exif = visit.answer!.exif;
   if (exif === null) return null;
   const where = [...nameParts(exif), coordinates(exif.latitude, exif.longitude, 3)].join(", ");
-  return h("p", { class: "note" }, `Recorded by the camera (×): ${where}. That is ${km(exif.distance_km)} from the first candidate; the prediction did not use it.`);
+  return h("p", { class: "note" }, `Recorded by the camera (×): ${where}. This is ${km(exif.distance_km)} from the first candidate. The prediction does not use it.`);
 }
 
 /** The picture where it was taken, and a slider for how much of it is seen. */
@@ -143,9 +155,9 @@ function ground(visit: Visit, opacity: number, actions: Actions): HTMLElement | 
     { class: "block ground", "aria-labelledby": "ground-title" },
     h("h3", { id: "ground-title" }, "Picture on the map"),
     ground.drape === null
-      ? h("p", { class: "note" }, "This browser can't show the file: the map has its outline only.")
+      ? h("p", { class: "note" }, "This browser can't show the file. The map shows only the outline.")
       : h("div", { class: "row player" }, h("span", { "aria-hidden": "true" }, "Opacity"), slider, output),
-    h("p", { class: "note" }, `${measuredKm(width_km)} wide; the top of the picture points to ${heading(heading_degrees)}. Found by comparing the picture with a map.`),
+    h("p", { class: "note" }, `${measuredKm(width_km)} wide; the top of the picture points to ${heading(heading_degrees)}. The model found this by comparing the picture with a map.`),
   );
 }
 
@@ -205,15 +217,15 @@ function legend(visit: Visit, theme: Theme): HTMLElement {
     "section",
     { class: "block legend", "aria-labelledby": "legend-title" },
     h("h3", { id: "legend-title" }, "Reading the map"),
-    h("p", { class: "scale-title" }, "Density, times that of “anywhere on Earth”"),
+    h("p", { class: "scale-title" }, "Density, relative to a uniform density over the Earth"),
     h("div", { class: "scale" }, h("div", { class: "bar", style: `background-image:linear-gradient(to right,${stops.join(",")})` }), h("div", { class: "ticks" }, ...marks)),
     h(
       "ul",
       { class: "lines" },
-      line("solid", `holds 50 %: ${km2(summary.area_50_km2)}`),
-      line("dashed", `holds 90 %: ${km2(summary.area_90_km2)}`),
+      line("solid", `contains 50 %: ${km2(summary.area_50_km2)}`),
+      line("dashed", `contains 90 %: ${km2(summary.area_90_km2)}`),
     ),
-    summary.kernel_km !== null && h("p", { class: "note" }, `Detail finer than ${km(summary.kernel_km)} isn't known to the model.`),
+    summary.kernel_km !== null && h("p", { class: "note" }, `Spatial resolution: about ${km(summary.kernel_km)}.`),
   );
 }
 
@@ -235,27 +247,28 @@ function constraints(visit: Visit, countries: readonly string[], noun: string, a
   const chips = visit.constraints.map(({ label }, index) =>
     h("li", {}, h("button", { type: "button", class: "chip", "aria-label": `Remove the constraint ${label}`, onclick: () => actions.unconstrain(index) }, label, h("span", { "aria-hidden": "true" }, " ×"))),
   );
-  const kept = visit.constraints.length > 0 && h("p", { class: "kept", id: "kept" }, `This keeps ${percent(visit.summary!.share)} of the first answer; all numbers are renormalised to it.`);
+  const words = visit.constraints.length > 0 ? keptWords(visit.summary!.share) : null;
   return h(
     "section",
     { class: "block", "aria-labelledby": "within-title" },
-    h("h3", { id: "within-title" }, "What else do you know?"),
+    h("h3", { id: "within-title" }, "Constraints"),
     chips.length > 0 && h("ul", { class: "chips" }, ...chips),
-    kept,
+    words !== null && h("p", { class: "kept", id: "kept" }, `${words.text} All numbers are normalized to this part.`),
+    words !== null && words.warning !== "" && h("p", { class: "note warn", id: "kept-warning" }, words.warning),
     form,
     h("p", { id: "within-problem", class: "note warn", role: "alert" }),
     h("div", { class: "row" }, h("button", { type: "button", class: "quiet", id: "draw", onclick: actions.draw }, "Draw a region")),
-    h("p", { id: "within-note", class: "note" }, `A country, a circle LATITUDE,LONGITUDE,RADIUSkm or a box SOUTH,WEST,NORTH,EAST; several must all hold. The ${noun} is computed again here, without the server.`),
+    h("p", { id: "within-note", class: "note" }, `A country, “land”, a circle LATITUDE,LONGITUDE,RADIUSkm or a box SOUTH,WEST,NORTH,EAST. Several constraints must all hold. This page computes the new ${noun === "score" ? "scores" : "probabilities"} without the server.`),
   );
 }
 
 /** The denoising as the page can play it. Rendered by itself, because it changes often. */
 export function playbackBlock(playback: Playback, actions: Actions): Node[] {
-  const title = h("h3", { id: "playback-title" }, "How the answer emerged");
-  if (!playback.available) return [title, h("p", { class: "note" }, "This model answers at once: there is no denoising to show.")];
+  const title = h("h3", { id: "playback-title" }, "Denoising steps");
+  if (!playback.available) return [title, h("p", { class: "note" }, "This model has no denoising steps.")];
   const label = playback.loading ? "Loading the steps" : playback.playing ? "Pause" : playback.count === 0 ? "Play the denoising" : "Play";
   const button = h("button", { type: "button", class: "quiet play", id: "play", "aria-busy": playback.loading ? "true" : null, onclick: actions.play }, label);
-  if (playback.count === 0) return [title, button, h("p", { class: "note" }, "From pure noise to the answer, one drawing of it. Other draws end elsewhere: the map above is what many of them, or the model itself, agree on.")];
+  if (playback.count === 0) return [title, button, h("p", { class: "note" }, "Shows one sample on its way from noise to a place. Other samples end elsewhere. The map shows the whole density.")];
   const slider = h("input", {
     id: "frame",
     type: "range",
@@ -274,9 +287,9 @@ function saving(actions: Actions): HTMLElement {
   return h(
     "section",
     { class: "block", "aria-labelledby": "saving-title" },
-    h("h3", { id: "saving-title" }, "Keep it"),
+    h("h3", { id: "saving-title" }, "Save"),
     h("div", { class: "row" }, button("save-report", "Report", actions.saveReport), button("save-png", "Map as PNG", actions.savePng), button("save-geojson", "GeoJSON", actions.saveGeojson)),
-    h("p", { class: "note" }, "The report is one file with the picture, its SHA-256, the model, the constraints and the map: for your file."),
+    h("p", { class: "note" }, "The report is one HTML file with the picture, its SHA-256, the model, the constraints and the map."),
   );
 }
 
@@ -285,18 +298,18 @@ function facts(visit: Visit): HTMLElement {
   const verified = visit.localSha256 === null ? "" : visit.localSha256 === image.sha256 ? " (the same in this browser)" : " (NOT what this browser computes)";
   const entries: [string, string][] = [
     ["Model", `${model.name}, version ${model.version}`],
-    ["What it is", model.description],
-    ["Asked with", asked(inference)],
+    ["Description", model.description],
+    ["Options", asked(inference)],
     ...(model.chosen_because ? [["Chosen because", model.chosen_because] as [string, string]] : []),
-    ...(model.prior ? [["It assumes", model.prior] as [string, string]] : []),
+    ...(model.prior ? [["Assumption", model.prior] as [string, string]] : []),
     ["Picture", `${visit.name}, ${image.width} × ${image.height}, ${bytes(image.bytes)}`],
     ["SHA-256", image.sha256 + verified],
   ];
   return h(
     "details",
     { class: "block facts", id: "facts" },
-    h("summary", {}, "Where this comes from"),
-    h("dl", {}, ...entries.flatMap(([term, text]) => [h("dt", {}, term), h("dd", {}, text)])),
+    h("summary", {}, "Model and picture"),
+    h("dl", {}, ...entries.flatMap(([term, text]) => [h("dt", {}, term), h("dd", {}, ...rich(text))])),
   );
 }
 

@@ -2,7 +2,7 @@
 
 import type { Position } from "geojson";
 import type { Country } from "./basemap";
-import { coordinates, km } from "./format";
+import { coordinates, inWords, km, percent } from "./format";
 import { unwrapped } from "./rings";
 
 /** An area as crates/locdiff-wasm reads it. Polygons are those of a GeoJSON MultiPolygon. */
@@ -131,4 +131,15 @@ export function cornersOf({ area }: Constraint): string {
   const corners = area.coordinates.flat(2);
   if (corners.length > 100) return "";
   return corners.map(([longitude, latitude]) => `${latitude!.toFixed(4)},${longitude!.toFixed(4)}`).join(" ");
+}
+
+/** Below this share, the constraint and the picture contradict each other. */
+const LEAST_KEPT = 0.01;
+
+/** How much of the unconstrained answer lies in some areas; with a warning if that is so little that something must be wrong. */
+export function keptWords(kept: number, areas: readonly string[] = []): { text: string; warning: string } {
+  const keeps = `keeps ${percent(kept)} of the unconstrained answer.`;
+  const text = areas.length > 0 ? `Within ${inWords(areas)}: ${keeps}` : `The constraint ${keeps}`;
+  const warning = kept < LEAST_KEPT ? "Warning: less than 1\u00a0% of the unconstrained answer lies there. Check the constraint, or the picture was taken elsewhere." : "";
+  return { text, warning };
 }

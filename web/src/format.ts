@@ -63,3 +63,8 @@ export function asked(inference: Inference): string {
   if (inference.width_km !== null) parts.push(`${measuredKm(inference.width_km)} wide`);
   return `${parts.join(", ")}; seed ${inference.seed}; place by ${inference.decode}`;
 }
+
+/** a, b and c */
+export function inWords(list: readonly string[]): string {
+  return list.length < 2 ? list.join("") : `${list.slice(0, -1).join(", ")} and ${list.at(-1)}`;
+}

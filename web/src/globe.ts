@@ -11,13 +11,16 @@ import type { Place } from "./names";
 import { areaLines, borderLines } from "./outlines";
 import { percent } from "./format";
 import { h } from "./html";
-import { DENSITY, globeStyle, paintOf, PICTURE, sky } from "./globe_style";
+import { DENSITY, globeStyle, NAMES, paintOf, PICTURE, sky } from "./globe_style";
+import { ClearLabels } from "./labels";
 import type { Drape, Ground } from "./ground";
 import type { Regions } from "./wasm";
 
 const TILE = 512;
 /** While frames come by quickly, fewer pixels will do. */
 const QUICK_TILE = 256;
+/** About 2 km across a desktop. */
+const NEAREST_ZOOM = 15;
 const EMPTY: FeatureCollection = { type: "FeatureCollection", features: [] };
 
 export interface Shown {
@@ -28,6 +31,7 @@ export interface Shown {
 export class Globe {
   readonly map: maplibre.Map;
   readonly #stage: HTMLElement;
+  readonly #basemap: Basemap;
   #theme: Theme;
   #shown: Shown | null = null;
   #quick = false;
@@ -39,6 +43,7 @@ export class Globe {
 
   constructor(stage: HTMLElement, engine: Pick<Engine, "tile"> | null, basemap: Basemap, theme: Theme, tiles: { url: string; attribution: string } | null) {
     this.#stage = stage;
+    this.#basemap = basemap;
     this.#theme = theme;
     if (engine !== null) maplibre.addProtocol("density", async ({ url }, abort) => {
       // density://NUMBER/TOP/THEME/SIZE/Z/X/Y
@@ -71,6 +76,8 @@ export class Globe {
     this.map.touchZoomRotate.disableRotation();
     this.map.keyboard.disableRotation();
     this.map.addControl(new maplibre.NavigationControl({ showCompass: false, visualizePitch: false }), "bottom-right");
+    // Close up, nothing else on the map tells how near one is.
+    this.map.addControl(new maplibre.ScaleControl({ maxWidth: 90, unit: "metric" }), "bottom-right");
     if (tiles !== null && tiles.attribution !== "") {
       this.map.addControl(new maplibre.AttributionControl({ compact: true }), "bottom-right");
     }
@@ -86,6 +93,13 @@ export class Globe {
 
   get theme(): Theme {
     return this.#theme;
+  }
+
+  /** From here on no name lies under these elements. */
+  keepNamesClearOf(panels: readonly Element[]): void {
+    const labels = this.#basemap.labels().features.map(({ id, properties, geometry }) => ({ id: id as number, ...properties, longitude: geometry.coordinates[0]!, latitude: geometry.coordinates[1]! }));
+    const controls = this.map.getContainer().querySelectorAll(".maplibregl-ctrl");
+    new ClearLabels(this.map, NAMES, labels, [...panels, ...controls]);
   }
 
   setTheme(theme: Theme): void {
@@ -213,7 +227,7 @@ export class Globe {
   /** Turns the Earth until a place is in the middle, as near as a circle around it allows. */
   turnTo(place: { latitude: number; longitude: number }, radiusKm: number, duration = 2600): void {
     this.stopTurning();
-    const zoom = Math.min(9, Math.max(this.#wholeZoom(place.latitude), this.#zoomFor(place.latitude, radiusKm)));
+    const zoom = Math.min(NEAREST_ZOOM, Math.max(this.#wholeZoom(place.latitude), this.#zoomFor(place.latitude, radiusKm)));
     this.map.flyTo({ center: [place.longitude, place.latitude], zoom, bearing: 0, duration, curve: 1.2 });
   }
 
@@ -270,6 +284,6 @@ export class Globe {
 
   #zoomFor(latitude: number, radiusKm: number): number {
     const pixels = 0.3 * Math.min(this.#stage.clientWidth, this.#stage.clientHeight);
-    return Math.log2((40_075 * Math.cos((latitude * Math.PI) / 180) * pixels) / (512 * Math.max(radiusKm, 1)));
+    return Math.log2((40_075 * Math.cos((latitude * Math.PI) / 180) * pixels) / (512 * radiusKm));
   }
 }

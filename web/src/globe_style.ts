@@ -1,11 +1,14 @@
 // The map's style: what lies over what, and in which colours. The order is that of crates/locdiff-map.
 
 import type { Feature, FeatureCollection, Geometry } from "geojson";
-import type { LayerSpecification, SkySpecification, SourceSpecification, StyleSpecification } from "maplibre-gl";
+import type { ExpressionSpecification, LayerSpecification, SkySpecification, SourceSpecification, StyleSpecification } from "maplibre-gl";
 import { graticule, type Basemap } from "./basemap";
 import { GROUND, type Theme } from "./colours";
+import { LARGE, LETTERS, LINE_EM } from "./labels";
 
 export const DENSITY = "density";
+/** Of countries. */
+export const NAMES = "names";
 /** The picture on the ground. */
 export const PICTURE = "picture";
 
@@ -69,7 +72,7 @@ export function globeStyle(
     coast: coarse(basemap.coast),
     borders: coarse(basemap.borders),
     graticule: coarse(graticule()),
-    names: coarse(basemap.labels()),
+    [NAMES]: coarse(basemap.labels()),
     regions: geojson(empty, 0.1),
     constraints: geojson(empty),
     footprint: geojson(empty, 0.1),
@@ -81,16 +84,16 @@ export function globeStyle(
     {
       id: "names",
       type: "symbol",
-      source: "names",
+      source: NAMES,
       // Small countries are named only from near by.
       filter: [">", ["get", "size"], ["step", ["zoom"], 60, 2.4, 25, 3, 8, 4, 1, 5, 0]],
       layout: {
         "text-field": ["get", "name"],
         // Without a server of glyphs, MapLibre draws them from the page's own font.
         "text-font": ["Newsreader Variable"],
-        "text-size": ["interpolate", ["linear"], ["zoom"], 1, ["case", [">", ["get", "size"], 250], 13, 10], 6, ["case", [">", ["get", "size"], 250], 24, 16]],
+        "text-size": ["interpolate", ["linear"], ["zoom"], ...LETTERS.zooms.flatMap((zoom, k) => [zoom, ["case", [">", ["get", "size"], LARGE], LETTERS.large[k]!, LETTERS.small[k]!] as ExpressionSpecification])] as ExpressionSpecification,
         "text-letter-spacing": 0.06,
-        "text-max-width": 7,
+        "text-max-width": LINE_EM,
         "text-padding": 10,
         "symbol-sort-key": ["-", 0, ["get", "size"]],
       },
@@ -98,7 +101,8 @@ export function globeStyle(
         "text-color": ground.text,
         "text-halo-color": ground.halo,
         "text-halo-width": 1,
-        "text-opacity": 0.62,
+        // labels.ts tells which lie under the title or a panel.
+        "text-opacity": ["case", ["boolean", ["feature-state", "covered"], false], 0, 0.62],
       },
     },
     line("graticule", "graticule", { "line-width": 1 }),

@@ -7,6 +7,33 @@ export interface Incoming {
   name: string;
 }
 
+/** Where people choose from their photos, and can't drop a file. The width is that of style.css. */
+const PHONE = "(pointer: coarse), (max-width: 54rem)";
+
+export interface ChooserWords {
+  lead: string;
+  button: string;
+}
+
+export function chooserWords(isPhone: boolean, isFirst: boolean): ChooserWords {
+  const noun = isPhone ? "photo" : "picture";
+  const how = isPhone ? "Choose a photo." : "Drop a picture anywhere, paste it, or choose one.";
+  return { lead: `${how} The answer is a map of where such ${noun}s are taken.`, button: isFirst ? `Choose a ${noun}` : `Choose another ${noun}` };
+}
+
+/** Writes the words now, and again if the window changes. `isFirst`: whether no picture was chosen yet. */
+export function nameChooser(isFirst: () => boolean): () => void {
+  const phone = matchMedia(PHONE);
+  const write = () => {
+    const { lead, button } = chooserWords(phone.matches, isFirst());
+    byId("bench-lead").textContent = lead;
+    byId("file-label").textContent = button;
+  };
+  phone.addEventListener("change", write);
+  write();
+  return write;
+}
+
 export function listenForPictures(take: (pictures: Incoming[]) => void, refuse: (message: string) => void): void {
   const input = byId<HTMLInputElement>("file");
   const accept = (files: readonly File[]) => {
@@ -49,7 +76,7 @@ export function listenForPictures(take: (pictures: Incoming[]) => void, refuse: 
       event.preventDefault();
       accept(files);
     } else if (!isText) {
-      refuse("There is no picture on the clipboard. Copy one, or a picture file, and paste again.");
+      refuse("There is no picture on the clipboard. Copy a picture or a picture file, then paste again.");
     }
   });
 

@@ -3,7 +3,7 @@ import "@fontsource-variable/newsreader/opsz.css";
 import "@fontsource-variable/newsreader/opsz-italic.css";
 import "./style.css";
 import "./column.css";
-import { Server, type ModelEntry, type PageSettings } from "./api";
+import { Server, type PageSettings } from "./api";
 import { App } from "./app";
 import { Basemap } from "./basemap";
 import { Engine } from "./engine";
@@ -15,11 +15,10 @@ const DEFAULTS: PageSettings = { version: "", tiles: null, tiles_attribution: nu
 async function start(): Promise<void> {
   const server = new Server();
   const engine = new Engine();
-  // The page shows the Earth even if the server is gone: the first picture will say what is wrong.
-  const [basemap, settings, models] = await Promise.all([
+  // The page shows the Earth even if the server is gone, and then says so.
+  const [basemap, settings] = await Promise.all([
     Basemap.load(),
     server.settings().catch(() => DEFAULTS),
-    server.models().catch((): ModelEntry[] => []),
     // The map writes with it, and would draw its letters in another font before it is here.
     document.fonts.load('16px "Newsreader Variable"').catch(() => []),
   ]);
@@ -27,9 +26,9 @@ async function start(): Promise<void> {
   const theme = initialTheme();
   const stage = document.getElementById("globe")!;
   const globe = new Globe(stage, engine, basemap, theme, tiles);
-  const app = new App({ server, engine, globe, basemap, settings, models });
+  const app = new App({ server, engine, globe, basemap, settings });
   await globe.ready;
-  app.begin();
+  await app.begin();
   // For the tests, which ask the engine what the page draws.
   Object.assign(window, { locdiff: { app, engine, globe } });
 }
@@ -39,6 +38,6 @@ start().catch((error: unknown) => {
   const text = document.createElement("p");
   text.className = "note warn";
   text.setAttribute("role", "alert");
-  text.textContent = `The page could not start: ${error instanceof Error ? error.message : String(error)}. It needs a browser with WebGL 2 and WebAssembly.`;
+  text.textContent = `The page could not start: ${error instanceof Error ? error.message : String(error)}. The page needs a browser with WebGL 2 and WebAssembly.`;
   column.append(text);
 });

@@ -40,7 +40,7 @@ export function named(
   }
   const country = countryAt(candidate.latitude, candidate.longitude);
   // A peak that a border cut off may lie on the other side of it than the named one.
-  if (nearest !== null && (least <= SAME_KM || country === null || similar(nearest.country, country))) {
+  if (nearest !== null && (least <= SAME_KM || isNameOf(nearest, country))) {
     const parts = nameParts(nearest);
     const [name, ...around] = parts.length > 0 ? parts : ["At sea"];
     const { references } = nearest;
@@ -51,9 +51,18 @@ export function named(
   return { ...candidate, name: where, around: "", country: null };
 }
 
-/** From the town to the country, as far as they are known. */
-export function nameParts({ town, district, country }: PlaceName): string[] {
-  return [town, district, country].filter((part): part is string => part !== null);
+/** Whether a name from some distance away is also right here, in this country or at sea. */
+function isNameOf(other: NamedCandidate, country: string | null): boolean {
+  // “at sea, 40 km off Egypt” is true of one place only.
+  if (/\d\s*km\b/.test(nameParts(other)[0] ?? "")) return false;
+  return country === null || similar(other.country, country);
+}
+
+/** The server's name as it is, then what else is known, from the town to the country. */
+export function nameParts({ name, town, district, country }: PlaceName): string[] {
+  const parts = [town, district, country].filter((part): part is string => part !== null);
+  if (name == null || name === "") return parts;
+  return [name, ...parts.filter((part) => !name.includes(part))];
 }
 
 /** Two sources name one country differently: “Dem. Rep. Congo”, “Democratic Republic of the Congo”. */

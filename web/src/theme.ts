@@ -21,6 +21,6 @@ export function onSystemTheme(hear: (theme: Theme) => void): void {
 
 /** Names the button that switches after what it does. */
 export function nameSwitch(button: HTMLElement, theme: Theme): void {
-  button.title = `Switch to ${theme === "dark" ? "light" : "dark"} colours`;
+  button.title = `Switch to ${theme === "dark" ? "light" : "dark"} colors`;
   button.setAttribute("aria-label", button.title);
 }

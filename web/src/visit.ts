@@ -4,6 +4,7 @@ import type { Answer } from "./api";
 import type { Constraint } from "./constraints";
 import type { Ground } from "./ground";
 import type { Place } from "./names";
+import type { ProblemWords } from "./problems";
 import type { Regions, Summary } from "./wasm";
 
 export interface Visit {
@@ -13,7 +14,7 @@ export interface Visit {
   /** An object URL of the file, for pictures on the page. */
   url: string;
   state: "waiting" | "answered" | "failed";
-  problem: { title: string; detail: string; advice: string; status: number } | null;
+  problem: ProblemWords | null;
   answer: Answer | null;
   answeredAt: Date | null;
   /** The model that was asked for; null if the server chose. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { adviceFor, type NamedCandidate } from "../src/api";
+import type { NamedCandidate } from "../src/api";
 import { coordinates, km, km2, percent } from "../src/format";
 import { escaped } from "../src/html";
 import { distanceKm, named } from "../src/names";
@@ -32,6 +32,19 @@ describe("names", () => {
     expect(named(candidate(-19.5, 46.2), [congo], () => "Dem. Rep. Congo").name).toBe("Soavinandriana");
   });
 
+  test("the server's own name is shown as it is, and only at its own place", () => {
+    const off: NamedCandidate = { ...sea, name: "at sea, 40 km off Egypt" };
+    expect(named(candidate(39.2, 12.7), [off], nowhere)).toMatchObject({ name: "at sea, 40 km off Egypt", around: "" });
+    // The page's coarse coastline does not overrule the server.
+    expect(named(candidate(39.2, 12.7), [off], () => "Egypt").name).toBe("at sea, 40 km off Egypt");
+    expect(named(candidate(39.9, 12.7), [off], nowhere).name).toBe("39.90° N, 12.70° E");
+    // Also if the server sends it in place of the town.
+    const asTown: NamedCandidate = { ...sea, town: "at sea, 40 km off Egypt" };
+    expect(named(candidate(39.2, 12.7), [asTown], nowhere)).toMatchObject({ name: "at sea, 40 km off Egypt", around: "" });
+    const land: NamedCandidate = { ...itasy, name: "near Soavinandriana, Itasy" };
+    expect(named(candidate(-19.04, 46.62), [land], nowhere)).toMatchObject({ name: "near Soavinandriana, Itasy", around: "Madagascar" });
+  });
+
   test("distances, also over the antimeridian", () => {
     expect(distanceKm({ latitude: 0, longitude: 179 }, { latitude: 0, longitude: -179 })).toBeCloseTo(222.39, 1);
   });
@@ -43,7 +56,6 @@ test("numbers claim no more than they know", () => {
   expect(spaced([km(287.3), km(4812), km(3.46)])).toEqual(["290 km", "4,800 km", "3.5 km"]);
   expect(spaced([km2(1_234_567), km2(54_321)])).toEqual(["1.2 million km²", "54,000 km²"]);
   expect(coordinates(-19.0418, 46.6203, 3)).toBe("19.042° S, 46.620° E");
-  expect(adviceFor(429, "7")).toContain("7 s");
 });
 
 const evil = `"><img src=x onerror=alert(1)>`;
@@ -110,6 +122,15 @@ describe("what is saved", () => {
     expect(report).not.toMatch(/\d % probability/);
     expect(report).toContain("the browser computes cdcd");
     expect(report).toContain("25 % of the unconstrained answer");
+  });
+
+  test("the report has the server's constraint, and no raw backticks", () => {
+    const constrained = visit();
+    constrained.answer!.constraint = { areas: ["Egypt"], kept: 0.031 };
+    constrained.answer!.model.description = "made with `locdiff train`";
+    const report = reportOf({ visit: constrained, map: "data:,", picture: null, pictureNote: "", pageVersion: "0", date: new Date(0) }).replaceAll("\u00a0", " ");
+    expect(report).toContain("Within Egypt: keeps 3.1 % of the unconstrained answer.");
+    expect(report).toContain("made with <code>locdiff train</code>");
   });
 
   test("files are named after the picture, without what names can't have", () => {

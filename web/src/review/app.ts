@@ -3,7 +3,7 @@
 import type { Server } from "../api";
 import type { Basemap } from "../basemap";
 import type { Globe } from "../globe";
-import { byId, h, toast } from "../html";
+import { byId, h, rich, toast } from "../html";
 import { apply, nameSwitch, onSystemTheme } from "../theme";
 import { FILTERS, isDecidable, nounOf, passes, SORTS, View, type Archive, type Filter, type LatLon, type Picture, type Sort } from "./archive";
 import { Decisions, Outbox, type OutboxState } from "./decisions";
@@ -68,6 +68,7 @@ export class Review {
     onSystemTheme((theme) => this.#setTheme(theme));
     this.#refilter();
     this.#map.settle();
+    globe.keepNamesClearOf([byId("legend")]);
     byId("list").focus({ preventScroll: true });
   }
 
@@ -304,7 +305,7 @@ export class Review {
     const box = byId("outbox");
     box.hidden = problem === null;
     if (problem === null) return;
-    box.replaceChildren(h("p", {}, `${count(waiting, "decision")} not stored yet: ${problem} Retrying; keep this page open.`), h("button", { type: "button", class: "quiet", onclick: () => this.#outbox.retry() }, "Retry now"));
+    box.replaceChildren(h("p", {}, ...rich(`${count(waiting, "decision")} not stored yet: ${problem} Retrying; keep this page open.`)), h("button", { type: "button", class: "quiet", onclick: () => this.#outbox.retry() }, "Retry now"));
   }
 
   #say(message: string, visible = false): void {

@@ -7,7 +7,8 @@ import "./review.css";
 import { Server, ServerProblem } from "../api";
 import { Basemap } from "../basemap";
 import { Globe } from "../globe";
-import { byId, h } from "../html";
+import { byId, h, rich } from "../html";
+import { problemWords } from "../problems";
 import { initialTheme } from "../theme";
 import { Review } from "./app";
 import { placeOf } from "./archive";
@@ -29,6 +30,6 @@ async function start(): Promise<void> {
 
 start().catch((error: unknown) => {
   const { message } = error instanceof Error ? error : new Error(String(error));
-  const advice = error instanceof ServerProblem ? error.advice : "The page needs a browser with WebGL 2.";
-  byId("column").replaceChildren(h("p", { class: "note warn", role: "alert" }, `The page could not start: ${message} ${advice}`));
+  const advice = error instanceof ServerProblem ? problemWords(error, []).advice : "The page needs a browser with WebGL 2.";
+  byId("column").replaceChildren(h("p", { class: "note warn", role: "alert" }, ...rich(`The page could not start: ${message} ${advice}`)));
 });

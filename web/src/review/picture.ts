@@ -2,7 +2,7 @@
 
 import { candidateButton } from "../column";
 import { coordinates, km, percent } from "../format";
-import { h } from "../html";
+import { h, rich } from "../html";
 import type { Place } from "../names";
 import { nounOf, placeOf, statusOf, type Archive, type Picture } from "./archive";
 import { STATUSES } from "./list";
@@ -49,8 +49,8 @@ export function pictureColumn(shown: Shown): HTMLElement {
     h("h2", { class: "place", id: "picture-title" }, title(picture, places)),
     place !== null && h("p", { class: "coordinates" }, coordinates(place[0], place[1], 3)),
     picture.confidence !== null && h("p", { class: "lead" }, picture.decision === "moved" && `The estimate of ${archive.model?.name ?? "the model"}: `, h("strong", { class: "mass" }, percent(picture.confidence)), ` ${noun}.`, radii),
-    picture.place !== null && archive.model?.calibrated === false && h("p", { class: "note warn" }, `${archive.model.name} is not calibrated: these are scores, which only rank places.`),
-    picture.error !== null && h("p", { class: "note warn" }, `Error: ${picture.error}`),
+    picture.place !== null && archive.model?.calibrated === false && h("p", { class: "note warn" }, `The outputs of ${archive.model.name} are scores, not calibrated probabilities. Scores only rank places.`),
+    picture.error !== null && h("p", { class: "note warn" }, ...rich(`Error: ${picture.error}`)),
     picture.kind === "graphic" && h("p", { class: "note" }, "A screenshot, document or drawing. Graphics are not located."),
     candidates(shown, noun),
     influences(picture),
@@ -71,7 +71,7 @@ function candidates({ places, chooseCandidate, picture }: Shown, noun: string): 
 
 function influences({ fused, influences, place }: Picture): HTMLElement | null {
   if (place === null) return null;
-  const list = influences.map((text) => h("li", {}, text));
+  const list = influences.map((text) => h("li", {}, ...rich(text)));
   return h(
     "section",
     { class: "block", "aria-labelledby": "influences-title" },

@@ -85,7 +85,7 @@ function drawTexts(
   const scores = model.calibrated ? "" : "; scores, not probabilities";
   const lines = [
     `A prediction by ${model.name} (${model.version}), not a fact${scores}.${within}`,
-    `Lines: the smallest regions that hold 50 % (solid) and 90 % (dashed). Picture: ${visit.name}`,
+    `Lines: the smallest regions that contain 50 % (solid) and 90 % (dashed). Picture: ${visit.name}`,
   ];
   const barWidth = Math.min(260, width / 3);
   lines.forEach((line, k) => pen.fillText(line, 24, bottom + 34 + 20 * k, width - barWidth - 84));

@@ -1,8 +1,8 @@
 // A report for somebody's file: one HTML document that asks nobody for anything.
 
-import { cornersOf } from "../constraints";
+import { cornersOf, keptWords } from "../constraints";
 import { asked, bytes, coordinates, heading, km, km2, measuredKm, percent } from "../format";
-import { escaped } from "../html";
+import { escaped, escapedRich } from "../html";
 import { nameParts } from "../names";
 import { groundOf, nounOf, type Visit } from "../visit";
 import { geojsonOf } from "./geojson";
@@ -43,7 +43,7 @@ export function reportOf(parts: ReportParts): string {
   const noun = nounOf(visit);
   const best = visit.places[0]!;
   const title = [best.name, best.around].filter((part) => part !== "").join(", ");
-  const entry = (term: string, text: string) => `<dt>${escaped(term)}</dt><dd>${escaped(text)}</dd>`;
+  const entry = (term: string, text: string) => `<dt>${escaped(term)}</dt><dd>${escapedRich(text)}</dd>`;
   const rows = visit.places
     .filter((place, index) => index === 0 || place.mass >= 0.001)
     .map((place, index) => {
@@ -69,7 +69,8 @@ ${references.join("\n")}
 <p class="small">The similarity is the cosine between embeddings, not a probability. Similar photographs need not show the same place.</p>
 `;
   const within = visit.constraints.map((constraint) => [constraint.label, cornersOf(constraint)].filter((part) => part !== "").join(": "));
-  const constraintText = within.length === 0 ? "none: the whole Earth" : `${within.join(" and ")}; set on the page by its user. ${percent(summary.share)} of the unconstrained answer lies there, and all numbers are renormalised to it`;
+  const constraintText = within.length === 0 ? "none: the whole Earth" : `${within.join(" and ")}; set on the page by its user. ${percent(summary.share)} of the unconstrained answer lies there, and all numbers are normalized to it`;
+  const server = visit.answer!.constraint;
   const sameHash = visit.localSha256 === null ? "computed by the server" : visit.localSha256 === image.sha256 ? "computed by the server and by the browser, the same" : `computed by the server; the browser computes ${visit.localSha256}`;
   const footprint = groundOf(visit)?.footprint;
   const limits = [
@@ -93,7 +94,7 @@ ${references.join("\n")}
 <body>
 <p class="eyebrow">Prediction, not a fact · LocDiff report</p>
 <h1>${escaped(title)}</h1>
-<p>${escaped(`${percent(best.mass)} ${noun} for this peak; half of all lies within ${km(summary.radius_50_km)} of ${coordinates(best.latitude, best.longitude, 4)}, nine tenths within ${km(summary.radius_90_km)}.`)}</p>
+<p>${escaped(`${percent(best.mass)} ${noun} for this peak; 50 % within ${km(summary.radius_50_km)} of ${coordinates(best.latitude, best.longitude, 4)}, 90 % within ${km(summary.radius_90_km)}.`)}</p>
 <p class="notice">${escaped(limits[0]!)}</p>
 
 <h2>The picture</h2>
@@ -108,13 +109,13 @@ ${footprint === undefined ? "" : entry("Ground", `${measuredKm(footprint.width_k
 </dl>
 
 <h2>The map</h2>
-<figure><img src="${escaped(parts.map)}" alt="${escaped(`Map of the prediction: ${title}`)}"><figcaption>${escaped(`The smallest regions that hold 50 % (solid line, ${km2(summary.area_50_km2)}) and 90 % (dashed, ${km2(summary.area_90_km2)}).`)}</figcaption></figure>
+<figure><img src="${escaped(parts.map)}" alt="${escaped(`Map of the prediction: ${title}`)}"><figcaption>${escaped(`The smallest regions that contain 50 % (solid line, ${km2(summary.area_50_km2)}) and 90 % (dashed, ${km2(summary.area_90_km2)}).`)}</figcaption></figure>
 
 <h2>Candidates</h2>
 <table><thead><tr><th>#</th><th>Place</th><th>Coordinates</th><th>${escaped(noun[0]!.toUpperCase() + noun.slice(1))}</th><th>Radius</th></tr></thead><tbody>
 ${rows.join("\n")}
 </tbody></table>
-<p class="small">${escaped(`The ${noun} is that of the whole peak; the radius is that of a circle that holds half of it. Candidates below 0.1 % are left out.`)}</p>
+<p class="small">${escaped(`The ${noun} is that of the whole peak; the radius is that of a circle that contains half of it. Candidates below 0.1 % are left out.`)}</p>
 ${referenceTable}
 <h2>Model and settings</h2>
 <dl>
@@ -122,10 +123,11 @@ ${entry("Model", model.name)}
 ${entry("Version", model.version)}
 ${entry("Description", model.description)}
 ${entry("Calibrated", model.calibrated ? "yes" : "no: scores, not probabilities")}
-${entry("It assumes", model.prior ?? "nothing beyond the picture")}
+${entry("Assumption", model.prior ?? "nothing beyond the picture")}
 ${entry("Chosen", visit.model === null ? `by the server${model.chosen_because ? `: ${model.chosen_because}` : ""}` : "by the user")}
-${entry("Asked with", asked(visit.answer!.inference))}
+${entry("Options", asked(visit.answer!.inference))}
 ${entry("Constraints", constraintText)}
+${server == null ? "" : entry("Constraints of the server", keptWords(server.kept, server.areas).text)}
 ${summary.kernel_km === null ? "" : entry("Finest detail", km(summary.kernel_km))}
 ${entry("Answered", visit.answeredAt?.toISOString() ?? "unknown")}
 ${entry("Report made", date.toISOString())}

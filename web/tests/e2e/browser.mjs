@@ -3,7 +3,7 @@
 import { chromium } from "playwright-core";
 
 /** The machine may be slow, and a frame of software WebGL take a second: conditions, with patience. */
-export const PATIENCE_MS = 120_000;
+export const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 120_000);
 
 const ARGUMENTS = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist", "--no-sandbox"];
 
@@ -20,7 +20,8 @@ export function expectErrors(part) {
   expected.push(part);
 }
 
-export async function open(browser, url, { width, height, colorScheme = "dark", phone = false, reducedMotion = "no-preference" }) {
+/** `prepare` gets the page before it is loaded. */
+export async function open(browser, url, { width, height, colorScheme = "dark", phone = false, reducedMotion = "no-preference", prepare = async () => {} }) {
   const context = await browser.newContext({
     viewport: { width, height },
     colorScheme,
@@ -50,6 +51,7 @@ export async function open(browser, url, { width, height, colorScheme = "dark", 
       window.reportViolation(`${event.violatedDirective} ${event.blockedURI}`);
     });
   });
+  await prepare(page);
   await page.goto(url);
   await page.waitForSelector("body[data-ready=true]");
   return page;

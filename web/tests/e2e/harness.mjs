@@ -8,7 +8,9 @@ const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.
 
 export const tally = { tests: 0, failed: 0, axe_serious: 0 };
 
+/** With ONLY in the environment, those whose names match it. */
 export async function test(name, run) {
+  if (!new RegExp(process.env.ONLY ?? "").test(name)) return;
   tally.tests++;
   const began = Date.now();
   const line = (word) => `${word.padEnd(7)} ${((Date.now() - began) / 1000).toFixed(1).padStart(6)} s  ${name}`;

@@ -14,6 +14,7 @@ import { answered, colourAt, drop, expectErrors, launch, open, seen, settled } f
 import { comparedWithServer, comparedWithSums } from "./density.mjs";
 import { audit, tally, test } from "./harness.mjs";
 import { FOOTPRINT, onTheMap, withFootprints } from "./footprints.mjs";
+import { readingTests } from "./reading.mjs";
 
 const [address = "mock", folder = "../target/web-page"] = process.argv.slice(2);
 await mkdir(folder, { recursive: true });
@@ -267,7 +268,7 @@ await test("a file that is no picture is refused with words", async () => {
   await drop(page, [{ name: "notes.txt", type: "text/plain", bytes: Buffer.from("no picture at all") }]);
   await page.waitForSelector(".problem");
   const text = await page.textContent(".problem");
-  assert.ok(text.length > 60 && /Try again/.test(text), text);
+  assert.ok(text.length > 60 && /Choose another file/.test(text), text);
   assert.match(await page.textContent("#live"), /^No answer/);
   await audit(page, "error, light, desktop");
   await shot(page, "error");
@@ -302,7 +303,7 @@ await test("an uncalibrated model gives scores, never probabilities", async () =
   await answered(other);
   const column = await other.textContent("#column");
   assert.match(column, /score/);
-  assert.doesNotMatch(column.replace("Candidates", ""), /probabilit/);
+  assert.doesNotMatch(column.replace("Candidates", "").replace("not calibrated probabilities", ""), /probabilit/);
   await other.context().close();
 });
 
@@ -411,6 +412,8 @@ for (const colorScheme of ["dark", "light"]) {
     await phone.context().close();
   });
 }
+
+await readingTests({ running, url, folder, madagascar });
 
 await test("nothing left the origin, nothing broke the policy, no error was written", () => {
   assert.deepEqual(seen.external, []);
