@@ -78,7 +78,7 @@ function parseNumbers(text: string): Parsed {
   const isCircle = /km\s*$/i.test(text);
   const parts = text.replace(/km\s*$/i, "").split(/[,;\s]+/).filter((part) => part !== "");
   const numbers = parts.map(Number);
-  if (numbers.some((number) => !Number.isFinite(number))) return { problem: `“${text}” has something that is no number. ${HOW}` };
+  if (numbers.some((number) => !Number.isFinite(number))) return { problem: `“${text}” contains something that is not a number. ${HOW}` };
   if (numbers.length === 3) {
     const [latitude, longitude, radius_km] = numbers as [number, number, number];
     if (!isCircle) return { problem: `A circle needs its unit: ${parts.join(",")}km.` };
@@ -114,7 +114,7 @@ function parseCountry(text: string, countries: readonly Country[]): Parsed {
   }
   if (beginning.length > 1) {
     const names = beginning.slice(0, 4).map((country) => country.name).join(", ");
-    return { problem: `“${text}” may be ${names}: say which.` };
+    return { problem: `“${text}” can be ${names}: use one of these names.` };
   }
   return { problem: `There is no country “${text}” on this map. ${HOW}` };
 }

@@ -28,7 +28,7 @@ const GENERATION = 1_000_000;
 const outer = (inner: number) => generation * GENERATION + inner;
 
 function inner(number: number): number {
-  if (Math.floor(number / GENERATION) !== generation) throw new Error("the map had to be given up for want of memory; drop the picture again");
+  if (Math.floor(number / GENERATION) !== generation) throw new Error("the browser ran out of memory for this map; drop the picture again");
   return number % GENERATION;
 }
 

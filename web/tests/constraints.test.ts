@@ -38,7 +38,7 @@ describe("constraints", () => {
     expect(label("45,12,0km")).toContain("more than 0");
     expect(label("20,0,10,5")).toContain("south");
     expect(label("1,2")).toContain("neither");
-    expect(label("1,2,x,4")).toContain("no number");
+    expect(label("1,2,x,4")).toContain("not a number");
   });
 
   test("drawings go the short way over the antimeridian", () => {

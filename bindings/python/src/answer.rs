@@ -122,6 +122,6 @@ impl Answer {
 pub(crate) fn check_level(level: f64) -> PyResult<()> {
     match (0.0..=1.0).contains(&level) {
         true => Ok(()),
-        false => Err(wrong_option(format!("a region of probability {level}: from 0 to 1"))),
+        false => Err(wrong_option(format!("the level of a region is {level}: use 0 to 1"))),
     }
 }

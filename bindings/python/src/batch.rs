@@ -55,7 +55,7 @@ impl BatchJob {
             OptionError::new_err(text.split(" at line ").next().unwrap_or_default().to_owned())
         })?;
         if options.rows_per_unit == 0 {
-            return Err(wrong_option("rows_per_unit 0: at least one is needed"));
+            return Err(wrong_option("rows_per_unit is 0: use at least 1"));
         }
         let planned = py.detach(|| plan(input, out, &options).map_err(failed))?;
         Ok((json(planned.batch.job())?, planned.already))

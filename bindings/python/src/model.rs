@@ -37,7 +37,7 @@ fn options(json: &str) -> PyResult<InferenceOptions> {
         // Where in the text that we have written ourselves is of no use.
         let text = error.to_string();
         let text = text.split(" at line ").next().unwrap_or_default();
-        OptionError::new_err(format!("how the model is asked: {text}"))
+        OptionError::new_err(format!("options of the model: {text}"))
     })
 }
 
@@ -158,7 +158,7 @@ impl Model {
             && wanted != width
         {
             return Err(wrong_option(format!(
-                "the model takes embeddings of {wanted} numbers, these have {width}"
+                "the model needs embeddings of {wanted} numbers, these have {width}"
             )));
         }
         let values: Vec<f32> = array.iter().copied().collect();
@@ -168,9 +168,7 @@ impl Model {
             Some(estimates.into_par_iter().map(|estimate| Answer::of(estimate, &options)).collect())
         })?;
         let name = &self.geolocator.identity().name;
-        answered.ok_or_else(|| {
-            wrong_option(format!("model `{name}` takes images only, not embeddings"))
-        })
+        answered.ok_or_else(|| wrong_option(format!("model `{name}` needs images, not embeddings")))
     }
 
     /// What the model's encoder makes of each image, `[images, width]`.

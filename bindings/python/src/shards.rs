@@ -38,14 +38,14 @@ impl Shards {
         position: Option<&str>,
     ) -> PyResult<Shards> {
         if batch == 0 || world == 0 || !batch.is_multiple_of(world) {
-            let reason = format!("batch {batch}: it must be a multiple of the {world} ranks");
+            let reason = format!("batch is {batch}: use a multiple of the {world} ranks");
             return Err(wrong_option(reason));
         }
         if rank >= world {
-            return Err(wrong_option(format!("rank {rank}: there are {world} ranks, from 0")));
+            return Err(wrong_option(format!("rank is {rank}: there are {world} ranks, from 0")));
         }
         if !(0.0..1.0).contains(&validation_share) {
-            let reason = format!("validation_share {validation_share}: it is a share below 1");
+            let reason = format!("validation_share is {validation_share}: use a share below 1");
             return Err(wrong_option(reason));
         }
         let part = match validation_share {

@@ -36,9 +36,9 @@ fn places_of(
 fn check_degree(max_degree: usize, least: usize) -> PyResult<()> {
     match (least..=LARGEST_DEGREE).contains(&max_degree) {
         true => Ok(()),
-        false => {
-            Err(wrong_option(format!("max_degree {max_degree}: from {least} to {LARGEST_DEGREE}")))
-        }
+        false => Err(wrong_option(format!(
+            "max_degree is {max_degree}: use {least} to {LARGEST_DEGREE}"
+        ))),
     }
 }
 

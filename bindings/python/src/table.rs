@@ -52,7 +52,7 @@ impl Batches {
         let names: Vec<&str> = given.fields().iter().map(|field| field.name().as_str()).collect();
         let index = names.iter().position(|name| *name == column).ok_or_else(|| {
             wrong_option(format!(
-                "the table has no column `{column}`: name the one with images by `column`; there are {}",
+                "the table has no column `{column}`: name the column of images with `column`; the columns are {}",
                 names.join(", ")
             ))
         })?;
@@ -68,7 +68,7 @@ impl Batches {
             let name = format!("{prefix}{}", field.name());
             if fields.iter().any(|field| *field.name() == name) {
                 return Err(wrong_option(format!(
-                    "the table has a column `{name}` already: give the columns of answers another name by `prefix`"
+                    "the table has a column `{name}` already: give the columns of answers another name with `prefix`"
                 )));
             }
             fields.push(Arc::new(field.with_name(name)));

@@ -34,7 +34,7 @@ def test_calls_with_threads_of_their_own(answer: locdiff.Answer) -> None:
         answers = list(pool.map(model.locate, [EXAMPLES[0]] * 2))
     answers.append(pickle.loads(pickle.dumps(model)).locate(EXAMPLES[0]))
     assert all(one.to_dict() == answer.to_dict() for one in answers)
-    with pytest.raises(locdiff.OptionError, match="threads 0: at least 1"):
+    with pytest.raises(locdiff.OptionError, match="threads is 0: use at least 1"):
         locdiff.open("earth-view", threads=0)
 
 

@@ -37,9 +37,9 @@ def test_an_epoch_has_every_row_that_is_not_held_out() -> None:
 
 
 def test_mistakes_are_named(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="batch 7: it must be a multiple of the 2 ranks"):
+    with pytest.raises(OptionError, match="batch is 7: use a multiple of the 2 ranks"):
         shards(batch=7, world=2)
-    with pytest.raises(OptionError, match="rank 2: there are 2 ranks"):
+    with pytest.raises(OptionError, match="rank is 2: there are 2 ranks"):
         shards(rank=2, world=2)
     with pytest.raises(OSError, match=str(tmp_path)):
         _native.Shards(str(tmp_path), 8, 0, None, 0.0, 0, 1, None)

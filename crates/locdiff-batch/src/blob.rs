@@ -65,7 +65,7 @@ impl Blob {
     }
 
     pub(crate) fn object(store: &Store, name: &str) -> Result<Blob, BatchError> {
-        let missing = || BatchError::wrong(store.location_of(name), "it is not there");
+        let missing = || BatchError::wrong(store.location_of(name), "the file is missing");
         let length = store.size(name)?.ok_or_else(missing)?;
         Ok(Blob::new(Place::Object(store.clone(), name.to_owned()), length))
     }

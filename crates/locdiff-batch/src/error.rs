@@ -24,7 +24,7 @@ pub enum BatchError {
         reason: String,
     },
     /// The job was planned for something else.
-    #[error("{location} was planned for something else:\n{difference}choose another directory")]
+    #[error("{location} is a job with other settings:\n{difference}choose another directory")]
     OtherPlan {
         /// The job.
         location: String,
@@ -55,11 +55,13 @@ pub enum BatchError {
     },
     /// The encoder isn't on this machine.
     #[error(
-        "encoder `{0}` is not on this machine: give its directory, or get it with `locdiff model fetch`"
+        "encoder `{0}` is not on this machine: get it with `locdiff model fetch`, or plan the job with its directory"
     )]
     NoEncoder(String),
     /// This machine would give other answers than those that were planned.
-    #[error("{name} is version {here} here, the job was planned with version {planned}")]
+    #[error(
+        "{name} has version {here} on this machine, the job was planned with version {planned}"
+    )]
     OtherVersion {
         /// The model or encoder.
         name: String,

@@ -123,8 +123,8 @@ impl Batch {
         if repeated_ids > 0 && !allow_repeated_ids {
             let ids: Vec<String> = repeated.into_keys().collect();
             let reason = format!(
-                "{repeated_ids} rows have ids that occur more than once: {}. If the input has them twice, allow it \
-                 with --repeated-ids",
+                "{repeated_ids} rows have ids that occur more than once: {}. If the input repeats \
+                 ids, add --repeated-ids",
                 some(&ids, ", ")
             );
             return Err(BatchError::Unfinished(reason));

@@ -156,7 +156,7 @@ impl Folder {
             return Ok(Input { record: record("tars", None), images: Images::Tars(self.tars) });
         }
         if let Some(first) = self.parquets.first() {
-            let none = "it has no column with the bytes of images: name the column, or plan each manifest by itself";
+            let none = "it has no column with the bytes of images: give --column, or plan each manifest by itself";
             let column = image_column(first, column)?;
             let column = column.ok_or_else(|| BatchError::wrong(first.clone(), none))?;
             let record = InputRecord { column: Some(column), ..record("parquet", None) };
@@ -190,7 +190,7 @@ fn image_column(location: &str, wanted: Option<&str>) -> Result<Option<String>, 
         Some(name) => {
             let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
             let reason = format!(
-                "it has no column `{name}` of bytes, or of structs with `bytes`, but {}",
+                "it has no column `{name}` of bytes, or of structs with `bytes`; its columns are {}",
                 names.join(", ")
             );
             Err(BatchError::wrong(location, reason))

@@ -164,7 +164,7 @@ impl Batch {
 
     /// In any store.
     pub fn open_in(store: Store) -> Result<Batch, BatchError> {
-        let none = "there is no job: `locdiff batch plan` makes one";
+        let none = "there is no job: make one with `locdiff batch plan`";
         let job = read_job(&store)?;
         let job = job.ok_or_else(|| BatchError::wrong(store.location_of(JOB), none))?;
         Ok(Batch { store, job })
@@ -177,12 +177,13 @@ impl Batch {
 
     pub(crate) fn units(&self) -> Result<Vec<Unit>, BatchError> {
         let wrong = |reason: String| BatchError::wrong(self.store.location_of(UNITS), reason);
-        let bytes = self.store.read(UNITS)?.ok_or_else(|| wrong("it is not there".to_owned()))?;
+        let bytes =
+            self.store.read(UNITS)?.ok_or_else(|| wrong("the file is missing".to_owned()))?;
         let units = units::from_parquet(bytes).map_err(wrong)?;
         match units.len() as u64 == self.job.units {
             true => Ok(units),
             false => {
-                Err(wrong(format!("it has {} units, {JOB} says {}", units.len(), self.job.units)))
+                Err(wrong(format!("it has {} units, {JOB} has {}", units.len(), self.job.units)))
             }
         }
     }

@@ -88,7 +88,7 @@ pub(crate) fn from_parquet(bytes: Bytes) -> Result<Vec<Unit>, String> {
             let kind = crate::columns::text(kinds, row).unwrap_or_default();
             let known = UnitKind::ALL.into_iter().find(|known| known.name() == kind);
             units.push(Unit {
-                kind: known.ok_or_else(|| format!("a unit of kind `{kind}`"))?,
+                kind: known.ok_or_else(|| format!("it has a unit of unknown kind `{kind}`"))?,
                 location: crate::columns::text(locations, row).unwrap_or_default().to_owned(),
                 first: first.value(row) as u64,
                 rows: (!rows.is_null(row)).then(|| rows.value(row) as u64),

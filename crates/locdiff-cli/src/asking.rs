@@ -10,12 +10,12 @@ use locdiff::{CannotOpen, Geolocator, InferenceOptions, OpenOptions};
 
 /// How a model computes its answer. What isn't given is the model's own choice.
 #[derive(Args, Clone, Copy)]
-#[command(next_help_heading = "Inference (the model's own choice if not given)")]
+#[command(next_help_heading = "Inference (default: the settings of the model)")]
 pub(crate) struct InferenceArguments {
-    /// How the network is asked: one-pass, ddim or ddpm; of a flow, flow or exact
+    /// Sampler: one-pass, ddim or ddpm for diffusion models; flow or exact for flows
     #[arg(long, value_name = "HOW")]
     sampler: Option<Sampler>,
-    /// The whole density of a flow, normalized and with its error, instead of samples: the same as --sampler exact, slow
+    /// Compute the whole density of a flow, with its error, instead of samples; slow. Same as --sampler exact
     #[arg(long, conflicts_with = "sampler")]
     exact: bool,
     /// Noise levels that ddim visits, or steps of a flow
@@ -24,13 +24,13 @@ pub(crate) struct InferenceArguments {
     /// Samples for each view
     #[arg(long, value_name = "N")]
     samples: Option<usize>,
-    /// How strongly the picture counts: 1 is as trained
+    /// Guidance scale: how strongly the picture conditions the answer; 1 is as trained
     #[arg(long, value_name = "X")]
     guidance: Option<f64>,
     /// Views of each picture: 1 is its center, more are random crops (the paper takes 16; for GeoCLIP 10 are its ten crops)
     #[arg(long, value_name = "N")]
     views: Option<usize>,
-    /// For crops, noise and draws: the same seed gives the same answer
+    /// Seed of crops, noise and draws: the same seed gives the same answer
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Which place is taken from the density: mode, mean, kl, geoscore or distance
@@ -39,11 +39,10 @@ pub(crate) struct InferenceArguments {
     /// Width of the kernel that spreads samples
     #[arg(long, value_name = "KM")]
     kernel_km: Option<f64>,
-    /// Only search for views of the Earth from above, don't register them: faster, for many pictures, but coarser and
-    /// without footprints
+    /// Do not register views of the Earth from above against a map: faster, but coarser and without footprints
     #[arg(long)]
     no_registration: bool,
-    /// How wide the ground is that a view of the Earth from above shows along its shorter side, if you know it
+    /// For views of the Earth from above: width of the ground along the shorter side of the picture, if you know it
     #[arg(long, value_name = "KM")]
     width_km: Option<f64>,
 }
@@ -84,7 +83,7 @@ pub(crate) struct OpeningArguments {
     /// The image encoder of a model that `locdiff train` made, if it is not an installed one: a directory or a name
     #[arg(long, value_name = "PATH")]
     encoder: Option<PathBuf>,
-    /// Where to compute: cpu, cuda:N, wgpu or metal, as far as this program was built for them
+    /// Device to compute on: cpu, cuda:N, wgpu or metal, if this program was built with it
     #[arg(long, default_value = "cpu")]
     device: String,
 }
@@ -125,7 +124,7 @@ pub(crate) fn open(
     inference: &InferenceArguments,
 ) -> Result<Geolocator, CannotAsk> {
     let template = "{msg} {wide_bar} {pos}/{len} {eta}";
-    let bar = ProgressBar::hidden().with_message(format!("{name}: encoding places, this once"));
+    let bar = ProgressBar::hidden().with_message(format!("{name}: encoding places (only once)"));
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }

@@ -20,17 +20,17 @@ use crate::{memory, refused};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The model: the directory of one that you trained, a hybrid's, geoclip or earth-view
+    /// The model: earth-view, geoclip, or the directory of a trained model or a hybrid
     #[arg(value_name = "MODEL")]
     model: String,
-    /// Pictures that it was not trained on: a manifest (image, latitude, longitude), a folder with a manifest.csv, or a folder of
-    /// embeddings that `locdiff embed` wrote with the model's encoder
+    /// Pictures that the model was not trained on: a manifest (image, latitude, longitude), a folder with a manifest.csv, or
+    /// a folder of embeddings that `locdiff embed` wrote with the model's encoder
     #[arg(long, value_name = "PATH")]
     data: PathBuf,
-    /// Use at most so many rows; every other one fits, the rest check
+    /// Use at most this many rows: half of them to fit, the other half to check
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(100..))]
     rows: u64,
-    /// Say what it would be, and write nothing
+    /// Print the calibration, and write nothing
     #[arg(long)]
     dry_run: bool,
     /// One JSON object, numbers unrounded
@@ -78,7 +78,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     } else {
         let directory =
             calibration_directory(&arguments.model, ModelHome::from_env().ok().as_ref())
-                .with_context(|| format!("there is no directory for {}", arguments.model))?;
+                .with_context(|| {
+                    format!(
+                        "no directory for the calibration of {}: set LOCDIFF_HOME",
+                        arguments.model
+                    )
+                })?;
         Some(calibration.write(&directory)?)
     };
     if arguments.json {
@@ -87,7 +92,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         write!(stdout(), "{}", text(&model.identity().name, &calibration))?;
     }
     if let Some(path) = written {
-        writeln!(stderr(), "{} now counts; remove it to have scores again", path.display())?;
+        writeln!(
+            stderr(),
+            "answers are calibrated by {}; remove this file to get scores again",
+            path.display()
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -23,10 +23,10 @@ pub(crate) struct Arguments {
     /// One JSON object on stdout
     #[arg(long)]
     json: bool,
-    /// Only look; don't run the models
+    /// Only check the files, do not run the models
     #[arg(long)]
     no_tests: bool,
-    /// Also look at this model: a name or a directory
+    /// Also check this model: a name or a directory
     #[arg(short, long, value_name = "NAME")]
     model: Vec<String>,
 }
@@ -137,7 +137,7 @@ fn print(home: &ModelHome, findings: &[Finding]) -> anyhow::Result<()> {
         rayon::current_num_threads(),
         features().join(", ")
     )?;
-    writeln!(out, "  models live in {}", home.directory().display())?;
+    writeln!(out, "  models are stored in {}", home.directory().display())?;
     writeln!(out)?;
     let (missing, there): (Vec<_>, Vec<_>) = findings
         .iter()
@@ -151,9 +151,9 @@ fn print(home: &ModelHome, findings: &[Finding]) -> anyhow::Result<()> {
     if !missing.is_empty() {
         let names: Vec<&str> = missing.iter().map(|finding| finding.name.as_str()).collect();
         writeln!(out)?;
-        writeln!(out, "Encoders that are not installed, and needed only by those who name them:")?;
+        writeln!(out, "Encoders that are not installed (only commands that name them need them):")?;
         writeln!(out, "  {}", names.join(", "))?;
-        writeln!(out, "  `locdiff model fetch NAME` gets one.")?;
+        writeln!(out, "  Get one with `locdiff model fetch NAME`.")?;
     }
     Ok(())
 }
@@ -174,7 +174,7 @@ fn features() -> Vec<&'static str> {
 /// The model inside this program.
 fn earth_view(arguments: &Arguments) -> Finding {
     let name = "earth-view".to_owned();
-    let detail = "In this program".to_owned();
+    let detail = "Built into this program".to_owned();
     if arguments.no_tests {
         return Finding { name, state: State::Installed, detail, remedy: None };
     }
@@ -211,7 +211,7 @@ fn geoclip(home: &ModelHome, arguments: &Arguments) -> Finding {
 fn model(name: &str, home: &ModelHome, arguments: &Arguments) -> Finding {
     let name = name.to_owned();
     let directory = model_directory(&name, Some(home)).map(|path| ModelDirectory::read(&path));
-    let remedy = format!("`locdiff model verify {name}` names what is damaged");
+    let remedy = format!("Find the damaged file with `locdiff model verify {name}`");
     let detail = match &directory {
         Some(Ok(directory)) => format!("In {}", directory.path().display()),
         Some(Err(error)) => return broken(name, &chain(error), &remedy),
@@ -307,13 +307,14 @@ fn tested(
     match outcome {
         Ok(SelfTest::Agrees { difference }) => {
             let detail = format!(
-                "{detail}; self-test: off by {difference:.0e} of its reference, {seconds:.1} s"
+                "{detail}; self-test: differs from its reference by {difference:.0e}, {seconds:.1} s"
             );
             Finding { name, state: State::Works, detail, remedy: None }
         }
         Ok(_) => {
-            let detail =
-                format!("{detail}; it had no reference, what it gives now was stored as one");
+            let detail = format!(
+                "{detail}; self-test: there was no reference, so the current output was stored"
+            );
             Finding { name, state: State::Works, detail, remedy: None }
         }
         Err(error) => broken(name, &error.to_string(), remedy),

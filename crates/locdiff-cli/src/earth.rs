@@ -36,10 +36,10 @@ pub(crate) struct ViewsArguments {
     /// Where to put the pictures and manifest.csv: a directory that does not exist, or is empty
     #[arg(long, value_name = "DIRECTORY")]
     out: PathBuf,
-    /// How many
+    /// Number of views
     #[arg(long, value_name = "N", default_value_t = 4000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     count: u64,
-    /// Another seed gives other views
+    /// Seed: the same seed gives the same views
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 }
@@ -52,10 +52,10 @@ pub(crate) struct Arguments {
     /// Where to put the model: a directory that does not exist, or is empty
     #[arg(long, value_name = "DIRECTORY")]
     out: PathBuf,
-    /// How wide the narrowest views are that it is for
+    /// Width of the narrowest views
     #[arg(long, value_name = "KM", default_value_t = 100.0)]
     narrowest_km: f64,
-    /// How wide the widest are
+    /// Width of the widest views
     #[arg(long, value_name = "KM", default_value_t = 2000.0)]
     widest_km: f64,
 }
@@ -76,7 +76,7 @@ fn is_free(out: &Path) -> anyhow::Result<bool> {
 fn views(arguments: &ViewsArguments) -> anyhow::Result<ExitCode> {
     let out = &arguments.out;
     if !is_free(out)? {
-        let reason = format!("{} is there already: nothing is overwritten", out.display());
+        let reason = format!("{} is not empty: choose another directory with --out", out.display());
         return Ok(refused(&reason, NONSENSE));
     }
     std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
@@ -93,7 +93,8 @@ fn views(arguments: &ViewsArguments) -> anyhow::Result<ExitCode> {
         for (number, view) in numbers.zip(&rendered) {
             let name = format!("{number:06}.jpg");
             let side = view.size_px as u16;
-            let jpeg = locdiff_server::jpeg(&view.pixels, side, side).context("a JPEG")?;
+            let jpeg =
+                locdiff_server::jpeg(&view.pixels, side, side).context("cannot encode a JPEG")?;
             let path = out.join(&name);
             std::fs::write(&path, jpeg)
                 .with_context(|| format!("cannot write {}", path.display()))?;
@@ -115,13 +116,13 @@ fn build(arguments: Arguments) -> anyhow::Result<ExitCode> {
         let (least, most) = (WIDTHS_KM.start(), WIDTHS_KM.end());
         let [narrowest, widest] = widths_km;
         let reason = format!(
-            "views of {narrowest} to {widest} km: widths are from {least} to {most} km, the narrowest first"
+            "--narrowest-km {narrowest} --widest-km {widest}: use widths from {least} to {most} km, the smaller first"
         );
         return Ok(refused(&reason, NONSENSE));
     }
     let out = &arguments.out;
     if !is_free(out)? {
-        let reason = format!("{} is there already: nothing is overwritten", out.display());
+        let reason = format!("{} is not empty: choose another directory with --out", out.display());
         return Ok(refused(&reason, NONSENSE));
     }
     let phase = |what: &str| {
@@ -129,7 +130,7 @@ fn build(arguments: Arguments) -> anyhow::Result<ExitCode> {
         let _ = writeln!(stderr(), "{what}");
     };
     let rows = Source::rows_of_tiles(&arguments.tiles)?.min(MOST_LAND_ROWS);
-    phase("Where land is");
+    phase("Computing the land mask");
     let mask =
         EarthLocator::built_in(&Device::flex()).atlas().mosaic.imagery().land_mask(rows as u32);
     phase("Reading tiles");

@@ -19,29 +19,29 @@ pub(crate) struct Arguments {
     /// A folder of images, a manifest (.csv or .parquet with path, latitude, longitude), a
     /// WebDataset (.tar), or a folder of such tars
     input: PathBuf,
-    /// What embeds: earth-view, the name of an installed encoder, or its directory
+    /// Encoder: earth-view, the name of an installed encoder, or its directory
     #[arg(long, value_name = "NAME")]
     encoder: String,
-    /// Where shards are written. If it was interrupted, the same command goes on there
+    /// Where shards are written. If embedding is interrupted, run the same command again to resume
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
-    /// Views of each image: 1 (its centre), N random areas (the paper takes 16), flip or ten-crop
+    /// Views of each image: 1 (its center), N random areas (the paper takes 16), flip or ten-crop
     #[arg(long, value_name = "N", default_value = "1", value_parser = parse_views)]
     views: Crops,
     /// One machine's share of the images: i of n, from 1/n to n/n. All may write into the same
     /// directory
     #[arg(long, value_name = "I/N", default_value = "1/1")]
     shard: Share,
-    /// Pictures that are encoded at a time; each view is one
+    /// Batch size: pictures that are encoded together. Each view counts as one picture
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = parse_count)]
     batch: usize,
-    /// Rows of a shard; fewer if there are several views, unless it is given
+    /// Rows per shard [default: 262144, fewer with several views]
     #[arg(long, value_name = "N", value_parser = parse_count)]
     rows_per_shard: Option<usize>,
-    /// Threads that read and decode; as many as there are processors, unless it is given
+    /// Threads that read and decode [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = parse_count)]
     threads: Option<usize>,
-    /// Decode large JPEGs at a part of their size: faster, and a little different
+    /// Decode large JPEGs at a reduced size: faster, with slightly different embeddings
     #[arg(long)]
     fast_decode: bool,
     /// Skip images with more pixels
@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     /// Skip files with more bytes
     #[arg(long, value_name = "N", default_value_t = ReadOptions::default().max_bytes)]
     max_bytes: u64,
-    /// Where to compute: cpu, cuda:N, wgpu or metal, as far as this program was built for them
+    /// Device to compute on: cpu, cuda:N, wgpu or metal, if this program was built with it
     #[arg(long, default_value = "cpu")]
     device: String,
     /// The summary on stdout as JSON
@@ -92,10 +92,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     // Not 0, so that a script doesn't train on half of the images, or on none.
     if !summary.finished {
-        bail!("stopped after {} rows; the same command goes on from there", summary.rows);
+        bail!("stopped after {} rows; run the same command again to resume", summary.rows);
     }
     if summary.rows == 0 && summary.skipped.values().any(|count| *count > 0) {
-        bail!("no image could be embedded");
+        bail!("no image could be embedded: skipped*.csv lists the reasons");
     }
     Ok(())
 }
@@ -105,7 +105,7 @@ fn print_summary(summary: &EmbedSummary, arguments: &Arguments) -> anyhow::Resul
     let EmbedSummary { rows, without_place, resumed_rows, .. } = summary;
     write!(out, "{rows} rows in {}", arguments.out.display())?;
     if *resumed_rows > 0 {
-        write!(out, ", {resumed_rows} of them from before")?;
+        write!(out, ", {resumed_rows} of them from an earlier run")?;
     }
     writeln!(out, "; {:.1} images/s", summary.images_per_s)?;
     if *without_place > 0 {
@@ -115,7 +115,7 @@ fn print_summary(summary: &EmbedSummary, arguments: &Arguments) -> anyhow::Resul
     if skipped > 0 {
         let kinds: Vec<String> =
             summary.skipped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-        writeln!(out, "{skipped} images skipped: {}; skipped*.csv names them", kinds.join(", "))?;
+        writeln!(out, "{skipped} images skipped: {}; skipped*.csv lists them", kinds.join(", "))?;
     }
     Ok(())
 }
@@ -155,7 +155,7 @@ impl Bar {
         match event {
             EmbedEvent::Begun { total, done, rows, hidden } => {
                 if *done > 0 {
-                    self.line(format!("going on after {done} images, {rows} rows"));
+                    self.line(format!("resuming after {done} images, {rows} rows"));
                 }
                 if *hidden > 0 {
                     self.line(format!("{hidden} hidden files are left out"));
@@ -184,7 +184,10 @@ impl Bar {
                     self.line(format!("skipped {}: {}", image.path, image.message));
                 }
                 if self.skipped == SHOWN {
-                    self.line("more are only counted here, and named in skipped*.csv".to_owned());
+                    self.line(
+                        "more skipped images are only counted here; skipped*.csv lists them all"
+                            .to_owned(),
+                    );
                 }
             }
             EmbedEvent::Shard(path) => self.line(format!("written {}", path.display())),

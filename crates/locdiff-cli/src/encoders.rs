@@ -26,7 +26,7 @@ fn not_here(name: &str) -> String {
         Err(error) => format!("there is no directory or file `{name}`, and {error}"),
         Ok(_) => format!(
             "encoder `{name}` is not on this machine: get it with `locdiff model fetch {name}`, or \
-             give the directory where it is"
+             give its directory"
         ),
     }
 }

@@ -62,14 +62,14 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Locate or embed millions of images, on one machine or by an engine that you run.
+    /// Locate or embed millions of images, on one machine or on a cluster.
     #[cfg(feature = "models")]
     #[command(subcommand)]
     Batch(batch::Command),
-    /// Make probabilities of a model's scores, by pictures whose places are known.
+    /// Calibrate a model: turn its scores into probabilities with pictures whose places are known.
     #[cfg(feature = "models")]
     Calibrate(Box<calibrate::Arguments>),
-    /// Say what is installed, what is missing and how to get it, and test it.
+    /// Show what is installed, what is missing and how to get it, and test the models.
     #[cfg(feature = "models")]
     Doctor(doctor::Arguments),
     /// Maps of the Earth for views from above.
@@ -79,33 +79,33 @@ enum Command {
     /// Turn images into embeddings for training.
     #[cfg(feature = "models")]
     Embed(embed::Arguments),
-    /// Score a model's answers, ours or anybody's.
+    /// Score the answers of any model against true places.
     #[cfg(feature = "models")]
     Evaluate(Box<evaluate::Arguments>),
     /// Write the places of a photo archive as GeoJSON, KML, GPX, CSV or Parquet.
     #[cfg(feature = "models")]
     Export(archive::ExportArguments),
-    /// Photographs with known places, searched by similarity.
+    /// Search photographs with known places by similarity.
     #[cfg(feature = "models")]
     #[command(subcommand)]
     Gallery(gallery::Command),
-    /// Models on this machine.
+    /// Install, list, check and remove models.
     #[cfg(feature = "models")]
     #[command(subcommand)]
     Model(model::Command),
-    /// Say where pictures were taken.
+    /// Predict where pictures were taken.
     #[cfg(feature = "models")]
     Predict(predict::Arguments),
     /// Look through a photo archive on a map: accept, reject or correct predicted places.
     #[cfg(feature = "models")]
     Review(archive::ReviewArguments),
-    /// Find where the pictures of folders were taken, and store it in a library.
+    /// Find where the pictures in folders were taken, and store the places in a library.
     #[cfg(feature = "models")]
     Scan(Box<archive::ScanArguments>),
-    /// Answer over HTTP, with a map page.
+    /// Serve models over HTTP, with a map page.
     #[cfg(feature = "models")]
     Serve(Box<serve::Arguments>),
-    /// Places as spherical-harmonic coefficients, and back.
+    /// Turn places into spherical-harmonic coefficients and back, and draw them.
     #[command(subcommand)]
     Sphere(sphere::Command),
     /// Write the places of a photo archive into XMP sidecars or pictures, or undo that.

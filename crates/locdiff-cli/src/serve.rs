@@ -23,55 +23,56 @@ pub(crate) struct Arguments {
     /// Read settings from a TOML file, as --print-config writes it. The command line and the environment override it
     #[arg(long, env = "LOCDIFF_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The address or host name to listen at. The default is this machine only; 0.0.0.0 is everybody who can reach it
+    /// The address or host name to listen on. By default only this machine can connect; 0.0.0.0 lets others connect
     #[arg(long, env = "LOCDIFF_HOST", default_value = "127.0.0.1")]
     host: String,
-    /// The port; 0 takes any that is free
+    /// The port; 0 chooses a free port
     #[arg(short, long, env = "LOCDIFF_PORT", default_value_t = Settings::default().port)]
     port: u16,
-    /// Models to offer, names or directories, the one to ask first at the front [default: earth-view, and GeoCLIP if it is installed]
+    /// Models to serve, names or directories, the default model first [default: earth-view, and GeoCLIP and models of plonk if
+    /// they are installed]
     #[arg(short, long, env = "LOCDIFF_MODELS", value_name = "NAME", value_delimiter = ',')]
     model: Vec<String>,
-    /// Where to compute: cpu, cuda:N, wgpu or metal, as far as this program was built for them
+    /// Device to compute on: cpu, cuda:N, wgpu or metal, if this program was built with it
     #[arg(long, env = "LOCDIFF_DEVICE", default_value = "cpu")]
     device: String,
     /// The image encoder of models that `locdiff train` made, if it is not an installed one: a directory or a name
     #[arg(long, env = "LOCDIFF_ENCODER", value_name = "PATH")]
     encoder: Option<PathBuf>,
-    /// How often a network may be evaluated for one image: samples times views times steps
+    /// Most evaluations of the network for one image: samples times views times steps
     #[arg(long, env = "LOCDIFF_MAX_EVALUATIONS", value_name = "N", default_value_t = Settings::default().max_evaluations)]
     max_evaluations: usize,
-    /// Images that are computed together at most
+    /// Largest batch, in images
     #[arg(long, env = "LOCDIFF_MAX_BATCH", value_name = "N", default_value_t = Settings::default().max_batch)]
     max_batch: usize,
     /// How long a batch waits for images that are just being received
     #[arg(long, env = "LOCDIFF_BATCH_DELAY_MS", value_name = "MS", default_value_t = Settings::default().batch_delay_ms)]
     batch_delay_ms: u64,
-    /// Batches that are worked on at the same time
+    /// Batches that are computed at the same time
     #[arg(long, env = "LOCDIFF_WORKERS", value_name = "N", default_value_t = Settings::default().workers)]
     workers: usize,
-    /// Images that may wait at most
+    /// Largest length of the queue, in images
     #[arg(long, env = "LOCDIFF_MAX_QUEUE", value_name = "N", default_value_t = Settings::default().max_queue)]
     max_queue: usize,
-    /// An image that would wait longer is refused at once
+    /// A request that would wait longer is rejected at once
     #[arg(long, env = "LOCDIFF_MAX_WAIT_MS", value_name = "MS", default_value_t = Settings::default().max_wait_ms)]
     max_wait_ms: u64,
-    /// CPU time that the work on one density may be expected to take; more is refused at once
+    /// Largest expected CPU time for one density; a request above it is rejected at once
     #[arg(long, env = "LOCDIFF_DENSITY_BUDGET_MS", value_name = "MS", default_value_t = Settings::default().density_budget_ms)]
     density_budget_ms: u64,
-    /// Images in one request at most
+    /// Largest number of images in one request
     #[arg(long, env = "LOCDIFF_MAX_IMAGES", value_name = "N", default_value_t = Settings::default().max_images)]
     max_images: usize,
-    /// Bytes of one image at most
+    /// Largest image, in bytes
     #[arg(long, env = "LOCDIFF_MAX_IMAGE_BYTES", value_name = "N", default_value_t = Settings::default().max_image_bytes)]
     max_image_bytes: u64,
-    /// Pixels of one image at most
+    /// Largest image, in pixels
     #[arg(long, env = "LOCDIFF_MAX_IMAGE_PIXELS", value_name = "N", default_value_t = Settings::default().max_image_pixels)]
     max_image_pixels: u64,
-    /// Bytes of all requests that are being received or wait, together
+    /// Most memory for all requests that are being received or are in the queue, in bytes
     #[arg(long, env = "LOCDIFF_MAX_MEMORY_BYTES", value_name = "N", default_value_t = Settings::default().max_memory_bytes)]
     max_memory_bytes: u64,
-    /// Connections at a time
+    /// Largest number of connections at a time
     #[arg(long, env = "LOCDIFF_MAX_CONNECTIONS", value_name = "N", default_value_t = Settings::default().max_connections)]
     max_connections: usize,
     /// How long a client may take for the head of a request, or idle between two
@@ -83,31 +84,31 @@ pub(crate) struct Arguments {
     /// How long a request may take in all
     #[arg(long, env = "LOCDIFF_REQUEST_TIMEOUT_S", value_name = "S", default_value_t = Settings::default().request_timeout_s)]
     request_timeout_s: u64,
-    /// How long accepted requests may take when the server is told to stop
+    /// How long accepted requests may still take after the server was told to stop
     #[arg(long, env = "LOCDIFF_SHUTDOWN_TIMEOUT_S", value_name = "S", default_value_t = Settings::default().shutdown_timeout_s)]
     shutdown_timeout_s: u64,
-    /// Tiles for street level on the page, a URL with {z}, {x} and {y}; without it the page asks nobody but this server
+    /// Tiles for street level on the page, a URL with {z}, {x} and {y}; without it, the page uses this server only
     #[arg(long, env = "LOCDIFF_TILES", value_name = "URL")]
     tiles: Option<String>,
-    /// Whom the page thanks for them
+    /// Attribution of the tiles, shown on the page
     #[arg(long, env = "LOCDIFF_TILES_ATTRIBUTION", value_name = "TEXT")]
     tiles_attribution: Option<String>,
-    /// The folder of a gallery's photographs, whose thumbnails the page shows beside an answer: whoever may ask the server can see its pictures
+    /// The folder of a gallery's photographs, for thumbnails on the page: everybody who can use the server can see them
     #[arg(long, env = "LOCDIFF_REFERENCES", value_name = "FOLDER")]
     references: Option<PathBuf>,
-    /// A file of keys, one a line, of which requests must bring one
+    /// A file of API keys, one per line: every request must send one of them
     #[arg(long, env = "LOCDIFF_API_KEY_FILE", value_name = "FILE")]
     api_key_file: Option<PathBuf>,
-    /// How lines of the log look, on stderr
+    /// Format of the log, on stderr
     #[arg(long, env = "LOCDIFF_LOG_FORMAT", value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     log_format: Format,
     /// What is logged: error, warn, info, debug, or a filter as in RUST_LOG
     #[arg(long, env = "LOCDIFF_LOG", value_name = "FILTER", default_value = "info")]
     log: String,
-    /// Print the settings that would hold, as TOML, and end
+    /// Print the settings as TOML, and exit
     #[arg(long)]
     print_config: bool,
-    /// With --print-config: as JSON
+    /// With --print-config: print JSON instead of TOML
     #[arg(long, requires = "print_config")]
     json: bool,
 }
@@ -115,9 +116,9 @@ pub(crate) struct Arguments {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Format {
-    /// For people.
+    /// Lines of text.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -246,7 +247,11 @@ impl Arguments {
             .map(str::to_owned)
             .collect();
         // A file that was meant to close the server must not leave it open.
-        anyhow::ensure!(!keys.is_empty(), "{} holds no key: write one a line", path.display());
+        anyhow::ensure!(
+            !keys.is_empty(),
+            "{} contains no key: write one key per line",
+            path.display()
+        );
         Ok(keys)
     }
 }
@@ -283,7 +288,7 @@ async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     let address = server.address()?;
     if open_to_all {
         tracing::warn!(
-            "everybody who can reach {address} may use this server; --api-key-file closes it"
+            "everybody who can reach {address} can use this server; require a key with --api-key-file"
         );
     }
     let waiting = Waiting::new("opening models");

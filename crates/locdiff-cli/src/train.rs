@@ -29,8 +29,7 @@ const MANY_EPOCHS: f64 = 1000.0;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The configuration: a TOML file, or one that the program has: tutorial, likelihood-l23, likelihood-l47, paper-l23,
-    /// paper-l47
+    /// The configuration: a TOML file, or a built-in one: tutorial, likelihood-l23, likelihood-l47, paper-l23, paper-l47
     config: PathBuf,
     /// The embeddings: a directory of Parquet shards, or an s3:// address
     #[arg(long, value_name = "DIR")]
@@ -38,26 +37,26 @@ pub(crate) struct Arguments {
     /// Where the run is written: checkpoints, log, and the model at the end
     #[arg(short, long, value_name = "DIR", required_unless_present = "plan")]
     out: Option<PathBuf>,
-    /// Steps in all, instead of those in the configuration
+    /// Number of steps, instead of the number in the configuration
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     steps: Option<u64>,
-    /// Go on from the newest checkpoint in the output directory
+    /// Resume from the newest checkpoint in the output directory
     #[arg(long)]
     resume: bool,
-    /// Stop, with a checkpoint, after so many minutes
+    /// Save a checkpoint and stop after this many minutes
     #[arg(long, value_name = "N")]
     max_minutes: Option<f64>,
-    /// Where to compute: cpu, cuda:N, wgpu or metal, as far as this program was built for them
+    /// Device to compute on: cpu, cuda:N, wgpu or metal, if this program was built with it
     #[arg(long, default_value = "cpu")]
     device: String,
     /// Share each step's work among R replicas: pools of threads (cpu), or the devices cuda:0 to cuda:R−1. The
     /// result is the same with any R; see docs/training.md
     #[arg(long, value_name = "R", value_parser = clap::value_parser!(u16).range(1..))]
     replicas: Option<u16>,
-    /// Leave bad shards out instead of failing; they are named and counted
+    /// Skip damaged shards instead of failing; skipped shards are listed and counted
     #[arg(long)]
     skip_bad_shards: bool,
-    /// Don't train: say how long it would take and what it would need
+    /// Do not train: estimate the time and memory that training needs
     #[arg(long)]
     plan: bool,
     /// Results on stdout as JSON
@@ -91,7 +90,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     if epochs > MANY_EPOCHS {
         writeln!(
             stderr(),
-            "warning: {} steps of {} rows are {epochs:.0} epochs of {} rows, which probably overfits; --steps sets fewer",
+            "warning: {} steps of {} rows are {epochs:.0} epochs of {} rows, which probably overfits: use fewer with --steps",
             config.run.steps,
             config.run.batch,
             data.rows()
@@ -107,7 +106,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let start = if arguments.resume { Start::Resume } else { Start::New };
     let at_most = match arguments.max_minutes {
         Some(minutes) if !(minutes > 0.0 && minutes < 1e9) => {
-            bail!("--max-minutes {minutes}: it must be a positive number")
+            bail!("--max-minutes {minutes} is not a positive number")
         }
         minutes => minutes.map(|minutes| Duration::from_secs_f64(60.0 * minutes)),
     };
@@ -128,11 +127,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     match &path {
         Some(path) => writeln!(
             stderr(),
-            "finished after {step} steps: the model is in {path}\nask it with `locdiff predict --model {path} PICTURE`"
+            "finished after {step} steps: the model is in {path}\nuse it with `locdiff predict --model {path} PICTURE`"
         )?,
         None => writeln!(
             stderr(),
-            "stopped after {step} steps; go on with --resume, or make a model of it with `locdiff model export {}`",
+            "stopped after {step} steps; resume with --resume, or export a model with `locdiff model export {}`",
             options.directory.display()
         )?,
     }
@@ -209,10 +208,10 @@ impl Bar {
         match event {
             Event::Begun { step, rows, damaged } => {
                 for checkpoint in *damaged {
-                    self.line(format!("passed over: {checkpoint}"));
+                    self.line(format!("skipped a damaged checkpoint: {checkpoint}"));
                 }
                 if *step > 0 {
-                    self.line(format!("going on after step {step}"));
+                    self.line(format!("resuming after step {step}"));
                 }
                 self.line(format!("{rows} rows of data"));
                 self.began = Instant::now();
@@ -242,8 +241,12 @@ impl Bar {
                 ));
             }
             Event::Saved(path) => self.line(format!("saved {}", path.display())),
-            Event::NotSaved(error) => self.line(format!("not saved, training goes on: {error}")),
-            Event::NotLogged(error) => self.line(format!("log.jsonl: {error}; training goes on")),
+            Event::NotSaved(error) => {
+                self.line(format!("checkpoint not saved, training continues: {error}"))
+            }
+            Event::NotLogged(error) => {
+                self.line(format!("log.jsonl was not written, training continues: {error}"))
+            }
             Event::Skipped(part) => self.line(format!("left out: {part}")),
             _ => {}
         }

@@ -61,7 +61,7 @@ fn a_folder_becomes_rows_and_everything_is_accounted_for() {
     // Other settings, a folder that is its own output, and one that isn't there.
     for (arguments, message) in [
         (vec![photos, "--out", out, "--views", "flip"], "views"),
-        (vec![photos, "--out", photos], "a directory of their own"),
+        (vec![photos, "--out", photos], "it is the output directory"),
         (vec!["no/such/folder", "--out", out], "no/such/folder"),
     ] {
         let failed = embed(&arguments);

@@ -76,7 +76,7 @@ fn answers_of_anybody() {
         str![[r#"
 ours on truth: 5 images; none was left out
   distances along great circles, radius 6371.0088 km; within a radius: ≤; GeoScore 5000·exp(−d/1492.7 km), not rounded
-  95 % intervals by 200 bootstrap resamples of the images, seed 1; images of one trip aren't independent, so the truth may be wider
+  95 % intervals by 200 bootstrap resamples of the images, seed 1; images of one trip aren't independent, so true intervals may be wider
   answers were matched with images by file name, folders left aside
 
 Places
@@ -90,7 +90,7 @@ Places
   mean distance    339.3 km    51.9 to 623.5 km
   GeoScore          4,074.5  3,319.9 to 4,839.4
 
-Cloud of answers
+Distribution of answers
   score       value
   density    1.1333
   coverage   1.0000
@@ -129,7 +129,7 @@ fn two_models_on_the_same_images() {
 
 5 images; none was left out.
 
-Distances along great circles, radius 6371.0088 km; within a radius: ≤; GeoScore 5000·exp(−d/1492.7 km), not rounded. 95 % intervals by 2,000 bootstrap resamples of the images, seed 1; images of one trip aren't independent, so the truth may be wider.
+Distances along great circles, radius 6371.0088 km; within a radius: ≤; GeoScore 5000·exp(−d/1492.7 km), not rounded. 95 % intervals by 2,000 bootstrap resamples of the images, seed 1; images of one trip aren't independent, so true intervals may be wider.
 
 > answers were matched with images by file name, folders left aside
 
@@ -146,9 +146,9 @@ Distances along great circles, radius 6371.0088 km; within a radius: ≤; GeoSco
 | mean distance | 339.3 km | 55.1 to 623.5 km |
 | GeoScore | 4,074.5 | 3,320.0 to 4,829.0 |
 
-## Cloud of answers
+## Distribution of answers
 
-Do the answers as a whole lie where the true places lie? Balls of 3 neighbours on the sphere; whose answer is whose plays no part.
+Compares all answers with all true places, by balls of 3 neighbors on the sphere. The pairs of answers and images are not used.
 
 | score | value |
 |---|---:|
@@ -301,7 +301,7 @@ fn mistakes() {
     assert_data_eq!(
         desk.failure(&[], 2),
         str![[r#"
-locdiff: give --predictions with --truth, or --model with --data; --help says more
+locdiff: give --predictions with --truth, or --model with --data; see --help
 
 "#]]
     );
@@ -324,7 +324,7 @@ locdiff: there is no model `resnet`: use earth-view, geoclip, geoclip-even, plon
     assert_data_eq!(
         desk.failure(&arguments, 1),
         str![[r#"
-locdiff: no answer is for one of the images: answers are for images such as `a`, the truth is about images such as `paris.jpg`
+locdiff: no answer matches an image: answers name images such as `a`, the true places name images such as `paris.jpg`
 
 "#]]
     );
@@ -349,9 +349,9 @@ Im2GPS3k: Test set of Vo, Jacobs and Hays (ICCV 2017): Flickr photographs, the m
 images   2997
 get it   Images: im2gps3ktest.zip by way of github.com/lugiavn/revisiting-im2gps. Places: im2gps3k_places365.csv in the folder meta of github.com/TIBHannover/GeoEstimation, branch original_tf. The archive has about 3,000 images, of which 2,997 have a published place.
 places   im2gps3k_places365.csv: IMG_ID,AUTHOR,LAT,LON and scene labels; IMG_ID is the file name
-licence  The photographs belong to their owners on Flickr, each under its own licence; places are published with the GeoEstimation code (GPL-3.0). Research use is customary; don't redistribute the photographs.
+license  The photographs belong to their owners on Flickr, each under its own license; places are published with the GeoEstimation code (GPL-3.0). Research use is customary; don't redistribute the photographs.
 
-Its manifest, and whether it is whole:
+Make the manifest, then check it:
 
     locdiff evaluate data im2gps3k --places FILE --images DIR
     locdiff evaluate data im2gps3k --check DIR
@@ -372,7 +372,7 @@ Its manifest, and whether it is whole:
         text(&output.stdout),
         str![[r#"
 osv/manifest.csv: 1 images, but OSV-5M has 210122
-every image's file is there
+no file is missing
 digest of names and places: 80c474e6488ba0e00a94377478ef1b44afdcfc56d98e3eff16a43c6c61348358
 
 "#]]
@@ -394,8 +394,8 @@ fn leakage_of_places() {
     assert_data_eq!(
         report,
         str![[r#"
-5 images of test, 3 of training
-1 (20.00 %) were taken within 0.1 km of one of training
+5 test images, 3 training images
+1 (20.00 %) were taken within 0.1 km of a training image
   paris.jpg  0.013 km from row 1
 
 "#]]

@@ -198,7 +198,7 @@ fn embeddings_give_the_same_gallery_as_images() {
     bench.success(&build("embeddings", "from-embeddings"));
     // Of several views the first one, which is the photograph itself.
     let (_, stderr) = bench.success(&build("flipped", "from-views"));
-    assert!(stderr.contains("of 2 views of each image, the first is taken"), "{stderr}");
+    assert!(stderr.contains("of 2 views of each image, only the first is used"), "{stderr}");
     let hits = |gallery: &str| {
         let found = bench.json(&["gallery", "search", gallery, "trips/trips-3.png", "--json"]);
         let hits = found["hits"].as_array().unwrap().clone();
@@ -288,7 +288,7 @@ fn errors_say_what_to_do() {
     let message = bench.failure(&BUILD, 1);
     assert!(message.contains("locdiff gallery add gallery"), "{message}");
     let message = bench.failure(&["gallery", "add", "gallery", "--data", "nowhere"], 1);
-    assert!(message.contains("nowhere is not there"), "{message}");
+    assert!(message.contains("nowhere does not exist"), "{message}");
     let message = bench.failure(&["gallery", "search", "gallery", "nowhere.jpg"], 1);
     assert!(message.contains("nowhere.jpg"), "{message}");
     let message = bench

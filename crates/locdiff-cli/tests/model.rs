@@ -178,7 +178,7 @@ fn a_model_is_built_from_tiles_and_answers() {
     assert!(text(&built.stderr).contains("locdiff predict PICTURE --model atlas"));
     let again = run(&[&build[..], &["1300"]].concat());
     assert_eq!(again.status.code(), Some(2));
-    assert!(text(&again.stderr).contains("nothing is overwritten"), "{}", text(&again.stderr));
+    assert!(text(&again.stderr).contains("atlas is not empty"), "{}", text(&again.stderr));
 
     let verified = run(&["model", "verify", "atlas"]);
     assert!(verified.status.success(), "{}", text(&verified.stderr));

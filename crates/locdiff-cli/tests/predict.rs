@@ -174,7 +174,7 @@ fn a_stated_scene_decides_which_model_is_asked() {
         let json: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(json["model"]["name"], model);
         let because = json["model"]["chosen_because"].as_str().unwrap();
-        assert!(because.contains("the scene that was stated"), "{because}");
+        assert!(because.contains("the stated scene"), "{because}");
     }
     let message = home.failure(&["predict", "rgb.jpg", "--scene", "orbit"], 1);
     assert!(message.contains("not a picture for this model"), "{message}");
@@ -229,14 +229,14 @@ fn no_model() {
     assert_data_eq!(
         home.failure(&["predict", "rgb.jpg"], 3),
         str![[r#"
-locdiff: rgb.jpg: no suitable model: for earth-view, no place on Earth matches it; it may show clouds, the sea, less than 200 km, more than 2,100 km, or something else
+locdiff: rgb.jpg: no suitable model: for earth-view, no place on Earth matches the picture; it may show clouds, the sea, less than 200 km, more than 2,100 km, or something else
 
-For photographs from the ground, models can be had with
+For photographs from the ground, get one of these models:
 
     locdiff model fetch plonk-yfcc     # 1.4 GB, MIT and Apache-2.0
     locdiff model fetch geoclip        # 1.7 GB, MIT
 
-`locdiff doctor` says what is on this machine and what is missing.
+`locdiff doctor` shows what is installed and what is missing.
 
 "#]]
     );
@@ -253,7 +253,7 @@ fn an_unknown_country() {
     assert_data_eq!(
         message,
         str![[r#"
-error: invalid value 'Portugl' for '--within <AREA>': there is no country `Portugl` (do you mean Portugal?). Other ways to say where: `land`, SOUTH,WEST,NORTH,EAST, LATITUDE,LONGITUDE,RADIUSkm, or a GeoJSON file of polygons
+error: invalid value 'Portugl' for '--within <AREA>': there is no country `Portugl` (did you mean Portugal?). Other areas: `land`, SOUTH,WEST,NORTH,EAST, LATITUDE,LONGITUDE,RADIUSkm, or a GeoJSON file of polygons
 
 For more information, try '--help'.
 
@@ -507,7 +507,7 @@ fn the_doctor_says_what_is_missing_and_what_is_broken() {
 
     let home = Home::with_geoclip();
     let first = home.success(&["doctor"]);
-    assert!(first.contains("geoclip: works") && first.contains("stored as one"), "{first}");
+    assert!(first.contains("geoclip: works") && first.contains("output was stored"), "{first}");
     let second: Value = serde_json::from_str(&home.success(&["doctor", "--json"])).unwrap();
     let models = second["models"].as_array().unwrap();
     let state = |name: &str| models.iter().find(|m| m["name"] == name).unwrap()["state"].clone();

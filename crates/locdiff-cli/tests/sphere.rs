@@ -179,14 +179,18 @@ fn errors_say_what_was_wrong_and_where() {
             "[1, 2, 3, 4]",
             "cannot read places from stdin: a place has two numbers, latitude and longitude; this row has 4",
         ),
-        (&["encode", "-L", "5000", "1,2"], "", "--max-degree 5000 is too high: 3000 at most"),
+        (&["encode", "-L", "5000", "1,2"], "", "--max-degree 5000 is too high: use at most 3000"),
         (
             &["decode"],
             "1 2 3\n",
             "row 0: 3 coefficients are not (max_degree + 1)² for any max_degree: the nearest lengths are 1 and 4",
         ),
         (&["decode"], "1 0 0 nan\n", "row 0: coefficient 3 is NaN, not a finite number"),
-        (&["decode"], "1\n", "row 0: one coefficient is a constant, the same everywhere"),
+        (
+            &["decode"],
+            "1\n",
+            "row 0: a single coefficient is a constant function without a maximum",
+        ),
         (&["decode"], "1 2 x 4\n", "row 0: line 1: `x` is not a number"),
         (&["decode"], "1 2 3,,4\n", "row 0: line 1: `1 2 3` is not a number"),
         (
@@ -212,7 +216,7 @@ fn errors_say_what_was_wrong_and_where() {
         (
             &["decode", "--modes", "2", "--decoder", "paper-kl"],
             "",
-            "the paper's decoders give one place per row: leave --modes or --decoder away",
+            "the paper's decoders give one place per row: leave out --modes or --decoder",
         ),
     ] {
         let error = failure(&[&["sphere"], arguments].concat(), input, 1);

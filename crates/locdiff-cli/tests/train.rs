@@ -97,7 +97,7 @@ fn killed_ten_times_it_ends_with_the_same_weights() {
     }
     let rest = train(&scratch, "parts", &["--resume"]);
     let words = String::from_utf8_lossy(&succeeded(&rest).stderr).into_owned();
-    assert!(words.contains("going on after step"), "{words}");
+    assert!(words.contains("resuming after step"), "{words}");
     let weights = |out: &str| {
         fs::read(scratch.join(out).join("model/model.safetensors")).expect("a finished model")
     };

@@ -338,7 +338,10 @@ mod tests {
         let error = pairs("image,lat,lon\nq.jpg,10,21\n", TRUTH).expect_err("nothing in common");
         assert!(error.to_string().contains("`q.jpg`") && error.to_string().contains("`x/1.jpg`"));
         let error = pairs("10,21\n", TRUTH).expect_err("too few");
-        assert_eq!(error.to_string(), "1 answers without names of images, but 2 images");
+        assert_eq!(
+            error.to_string(),
+            "1 answers without names, but 2 images: add a column of image names"
+        );
         // Two folders with the same file names: only whole names will do.
         let truth = "image,lat,lon\na/1.jpg,0,0\nb/1.jpg,1,1\n";
         let pairs = pairs("image,lat,lon\nb/1.jpg,1,1\na/1.jpg,0,0\n", truth).expect("pairs");

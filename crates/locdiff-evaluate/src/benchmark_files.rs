@@ -64,7 +64,7 @@ pub fn manifest_path(path: &Path) -> PathBuf {
 pub fn read_manifest(path: &Path) -> Result<PlaceTable, EvaluationError> {
     let table = PlaceTable::read(path, Role::Truth, Units::Degrees)?;
     if !table.has_images() {
-        let reason = "it has no column `image`, so it is no manifest";
+        let reason = "it has no column `image`, so it is not a manifest";
         return Err(EvaluationError::table(path, reason));
     }
     Ok(table)

@@ -27,7 +27,7 @@ pub struct Benchmark {
     pub licence: &'static str,
 }
 
-const FLICKR: &str = "The photographs belong to their owners on Flickr, each under its own licence; places are published with the \
+const FLICKR: &str = "The photographs belong to their owners on Flickr, each under its own license; places are published with the \
      GeoEstimation code (GPL-3.0). Research use is customary; don't redistribute the photographs.";
 
 /// The sets that papers report.
@@ -62,11 +62,11 @@ pub const BENCHMARKS: [Benchmark; 7] = [
         images: Some(4536),
         about: "Test set of Vo, Jacobs and Hays (ICCV 2017): photographs of YFCC100M, hard because few of them were chosen for their view.",
         source: "Images: yfcc4k.zip by way of github.com/lugiavn/revisiting-im2gps. Places: a table by photo id, as yfcc4k_places365.csv of \
-                 other projects, or yfcc_4k_dataset_with_gps.csv (tabs) as plonk's scripts make it of YFCC100M's metadata.",
-        file: "photo_id, longitude, latitude by tabs; or IMG_ID,LAT,LON",
+                 other projects, or yfcc_4k_dataset_with_gps.csv (tabs) made by plonk's scripts from YFCC100M's metadata.",
+        file: "photo_id, longitude, latitude, separated by tabs; or IMG_ID,LAT,LON",
         names_lack_ending: true,
         digest: None,
-        licence: "YFCC100M: each photograph under the Creative Commons licence that its metadata states, some without commercial use; the metadata under Yahoo's Webscope terms.",
+        licence: "YFCC100M: each photograph under the Creative Commons license that its metadata states, some without commercial use; the metadata under Yahoo's Webscope terms.",
     },
     Benchmark {
         key: "yfcc26k",
@@ -74,19 +74,19 @@ pub const BENCHMARKS: [Benchmark; 7] = [
         images: Some(25_600),
         about: "Validation set of Theiner et al. (WACV 2022): 25,600 photographs of YFCC100M.",
         source: "Places: yfcc25600_places365.csv, and addresses of the images yfcc25600_urls.csv, among the releases (`pytorch`) of github.com/TIBHannover/GeoEstimation. \
-                 Images are fetched from Flickr one by one; some are gone, so say how many there were.",
-        file: "yfcc25600_places365.csv: IMG_ID,LAT,LON and scene labels; IMG_ID is a path as 45/77/3228511372.jpg",
+                 Images are fetched from Flickr one by one. Some are no longer available: report how many you used.",
+        file: "yfcc25600_places365.csv: IMG_ID,LAT,LON and scene labels; IMG_ID is a path such as 45/77/3228511372.jpg",
         names_lack_ending: false,
         digest: Some("53685d216bbb8beee2388a8d4adcdd0d2787a50bb0a90c31caef662e0212c8f4"),
-        licence: "YFCC100M: each photograph under the Creative Commons licence that its metadata states, some without commercial use.",
+        licence: "YFCC100M: each photograph under the Creative Commons license that its metadata states, some without commercial use.",
     },
     Benchmark {
         key: "gws15k",
         name: "GWS15k",
         images: None,
         about: "Google World Streets of Clark et al. (CVPR 2023): about 15,000 street views, spread over the countries by area and population.",
-        source: "Not published: github.com/AHKerrigan/GeoGuessNet, issue 1. Numbers on a set that one has made anew are not comparable with the paper's.",
-        file: "whatever its makers give: a table with the columns image, latitude, longitude",
+        source: "Not published: github.com/AHKerrigan/GeoGuessNet, issue 1. Numbers on a re-created set are not comparable with those of the paper.",
+        file: "a file of its authors: a table with the columns image, latitude, longitude",
         names_lack_ending: false,
         digest: None,
         licence: "Google Street View's terms forbid storing and redistributing its pictures.",
@@ -95,7 +95,7 @@ pub const BENCHMARKS: [Benchmark; 7] = [
         key: "osv5m",
         name: "OSV-5M",
         images: Some(210_122),
-        about: "OpenStreetView-5M of Astruc et al. (CVPR 2024), test set: street views of 225 countries and territories, at least 1 km from any of training.",
+        about: "OpenStreetView-5M of Astruc et al. (CVPR 2024), test set: street views of 225 countries and territories, at least 1 km from any training image.",
         source: "Dataset osv5m/osv5m of the Hugging Face hub: test.csv and images/test/*.zip. (Its training set has 4,894,685 images: train.csv.)",
         file: "test.csv: id,latitude,longitude,country,… ; the image is id.jpg",
         names_lack_ending: true,
@@ -108,11 +108,11 @@ pub const BENCHMARKS: [Benchmark; 7] = [
         images: Some(4_723_695),
         about: "MediaEval Placing Task 2016: photographs of YFCC100M, the usual set for training. Not a test set.",
         source: "Places: mp16_places365.csv, and addresses mp16_urls.csv, among the releases (`v1.0`) of github.com/TIBHannover/GeoEstimation; a copy with images is \
-                 dataset Jia-py/MP16-Pro of the Hugging Face hub. Many of the 4,723,695 images are gone by now (MP16-Pro of 2024 has about 4.1 million): say how many you had.",
-        file: "mp16_places365.csv: IMG_ID,AUTHOR,LAT,LON and scene labels; IMG_ID is a path as f1/7b/9503350142.jpg",
+                 dataset Jia-py/MP16-Pro of the Hugging Face hub. Many of the 4,723,695 images are no longer available (MP16-Pro of 2024 has about 4.1 million): report how many you used.",
+        file: "mp16_places365.csv: IMG_ID,AUTHOR,LAT,LON and scene labels; IMG_ID is a path such as f1/7b/9503350142.jpg",
         names_lack_ending: false,
         digest: None,
-        licence: "YFCC100M: each photograph under the Creative Commons licence that its metadata states, some without commercial use.",
+        licence: "YFCC100M: each photograph under the Creative Commons license that its metadata states, some without commercial use.",
     },
 ];
 

@@ -56,7 +56,10 @@ impl Columns {
             Role::Truth => truth.or_else(unmarked),
         };
         let (latitude, longitude) = found.ok_or_else(|| {
-            format!("it has no columns for latitude and longitude, but {}", names.join(", "))
+            format!(
+                "it has no columns for latitude and longitude; its columns are {}",
+                names.join(", ")
+            )
         })?;
         let outcome = ["nll_nats", "level", "searched_area_km2"].map(position);
         Ok(Columns {

@@ -28,7 +28,7 @@ pub enum EvaluationError {
         reason: String,
     },
     /// A model that looks at photographs was given embeddings.
-    #[error("{model} takes photographs, not embeddings: give a manifest of images with --data")]
+    #[error("{model} needs photographs, not embeddings: give a manifest of images with --data")]
     PhotographsOnly {
         /// The model's name.
         model: String,
@@ -52,7 +52,7 @@ pub enum EvaluationError {
         least: usize,
     },
     /// The embeddings have another length.
-    #[error("{model} takes embeddings of {expected} numbers, these have {found}")]
+    #[error("{model} needs embeddings of {expected} numbers, these have {found}")]
     Width {
         /// The model's name.
         model: String,
@@ -62,7 +62,7 @@ pub enum EvaluationError {
         found: usize,
     },
     /// Answers without names of images belong to the truth by their order only.
-    #[error("{answers} answers without names of images, but {images} images")]
+    #[error("{answers} answers without names, but {images} images: add a column of image names")]
     Order {
         /// Rows of answers.
         answers: usize,
@@ -71,7 +71,7 @@ pub enum EvaluationError {
     },
     /// No answer names an image of the truth.
     #[error(
-        "no answer is for one of the images: answers are for images such as `{answer}`, the truth is about images such as `{image}`"
+        "no answer matches an image: answers name images such as `{answer}`, the true places name images such as `{image}`"
     )]
     NothingMatches {
         /// One of the answers' images.
@@ -102,7 +102,9 @@ pub enum EvaluationError {
         model: String,
     },
     /// Two sets of embeddings don't compare.
-    #[error("the embeddings of {test} are of {test_encoder}, those of {train} of {train_encoder}")]
+    #[error(
+        "the embeddings of {test} are from {test_encoder}, the embeddings of {train} from {train_encoder}"
+    )]
     Encoders {
         /// The test set.
         test: String,
@@ -115,7 +117,7 @@ pub enum EvaluationError {
     },
     /// An image can't be answered, and unanswered images were not allowed.
     #[error(
-        "no answer for {image}: {reason}; such images can be counted as wrong (--missing worst) or left out (--missing skip)"
+        "no answer for {image}: {reason}; count it as wrong (--missing worst) or leave it out (--missing skip)"
     )]
     Unanswered {
         /// The image.

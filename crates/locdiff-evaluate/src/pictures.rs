@@ -73,7 +73,7 @@ pub(super) fn error_map(evaluation: &Evaluation, places: &[LatLon]) -> (Both, us
         format!("{}{circles}", &svg[..end])
     };
     let description =
-        format!("A map of the world with {count} dots, coloured by how far off the answers are.");
+        format!("A map of the world with {count} dots, colored by the error of the answers.");
     (both(description, draw), count)
 }
 
@@ -125,9 +125,9 @@ pub(super) fn reliability_curve(evaluation: &Evaluation) -> Option<Both> {
             (level, covered as f64 / levels.len() as f64)
         })
         .collect();
-    let description = "How often regions of a probability hold the truth, over that probability; the diagonal is calibrated.";
+    let description = "How often regions of a probability contain the truth, over that probability; the diagonal is calibrated.";
     Some(both(description, |theme| {
-        let drawing = Chart::new("probability of the region", "share that hold the truth")
+        let drawing = Chart::new("probability of the region", "share that contain the truth")
             .x_range(0.0..=1.0)
             .y_range(0.0..=1.0)
             .diagonal("calibrated")

@@ -29,7 +29,7 @@ pub fn report_html(evaluation: &Evaluation) -> String {
         page.push_str(&section(&table));
     }
     page.push_str(&format!(
-        "<footer>\n<h2>How it was counted</h2>\n<p>{}. {}.</p>\n\
+        "<footer>\n<h2>Scoring rules</h2>\n<p>{}. {}.</p>\n\
          <p>Made by <code>locdiff evaluate</code> {}. Answers are predictions, not facts.</p>\n</footer>\n",
         escaped(&sentence(&evaluation.rules.described())),
         escaped(&sentence(&intervals(evaluation))),
@@ -84,20 +84,20 @@ fn maps(evaluation: &Evaluation) -> String {
         String::new()
     };
     format!(
-        "<section>\n<h2>Where it errs</h2>\n<p>Dots are coloured by how far off the answer is, and drawn in the order of the list.{part}</p>\n{legend}\
+        "<section>\n<h2>Map of errors</h2>\n<p>Dots are colored by the error of the answer, and drawn in the order of the list.{part}</p>\n{legend}\
          <div class=\"maps\">\n{}{}</div>\n</section>\n",
         figure(&truth, "Where the images were taken"),
-        figure(&answers, "Where the answers lie")
+        figure(&answers, "Where the answers are")
     )
 }
 
 fn curves(evaluation: &Evaluation) -> String {
-    let mut figures = figure(&accuracy_curve(evaluation), "Within a distance");
+    let mut figures = figure(&accuracy_curve(evaluation), "Accuracy by distance");
     if let Some(picture) = reliability_curve(evaluation) {
-        figures.push_str(&figure(&picture, "Reliability: does 90 % mean 90 %?"));
+        figures.push_str(&figure(&picture, "Calibration"));
     }
     if let Some(picture) = recall_curve(evaluation) {
-        figures.push_str(&figure(&picture, "Found in an area"));
+        figures.push_str(&figure(&picture, "Images found by searched area"));
     }
     format!("<section>\n<h2>Curves</h2>\n<div class=\"charts\">\n{figures}</div>\n</section>\n")
 }

@@ -40,7 +40,9 @@ pub(super) fn images(evaluation: &Evaluation) -> String {
     if unanswered > 0 {
         let (km, count) = (evaluation.rules.distance.longest_km(), thousands(unanswered as f64, 0));
         let km = thousands(km, 0);
-        text.push_str(&format!(", of which {count} without an answer count as {km} km off"));
+        text.push_str(&format!(
+            ", of which {count} without an answer count as an error of {km} km"
+        ));
     }
     match evaluation.left_out() {
         0 => text.push_str("; none was left out"),
@@ -56,9 +58,9 @@ pub(super) fn images(evaluation: &Evaluation) -> String {
 /// How intervals were made.
 pub(super) fn intervals(evaluation: &Evaluation) -> String {
     match evaluation.resampling {
-        None => "no intervals were asked for".to_owned(),
+        None => "without intervals".to_owned(),
         Some(resampling) => format!(
-            "{} % intervals by {} bootstrap resamples of the images, seed {}; images of one trip aren't independent, so the truth may be wider",
+            "{} % intervals by {} bootstrap resamples of the images, seed {}; images of one trip aren't independent, so true intervals may be wider",
             rounded(100.0 * resampling.confidence, 1).trim_end_matches(".0"),
             thousands(resampling.resamples as f64, 0),
             evaluation.seed
@@ -83,10 +85,10 @@ pub(super) fn tables(evaluation: &Evaluation) -> Vec<Table> {
     }
     if let Some(cloud) = &evaluation.manifold {
         let note = format!(
-            "Do the answers as a whole lie where the true places lie? Balls of {} neighbours on the sphere; whose answer is whose plays no part.",
+            "Compares all answers with all true places, by balls of {} neighbors on the sphere. The pairs of answers and images are not used.",
             cloud.neighbours
         );
-        let mut table = Table::new("Cloud of answers", note, &["score", "value"]);
+        let mut table = Table::new("Distribution of answers", note, &["score", "value"]);
         for (name, value) in [
             ("density", cloud.density),
             ("coverage", cloud.coverage),
@@ -162,7 +164,7 @@ fn groups(breakdown: &Breakdown) -> Table {
     let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
     let note = match breakdown.by {
         "distance to training" => {
-            "By the distance of the true place to the nearest place of training."
+            "By the distance of the true place to the nearest training place."
         }
         "continent" => {
             "Of the true place; GeoNames' convention: Russia is in Europe, Turkey in Asia."

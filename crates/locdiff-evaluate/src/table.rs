@@ -65,7 +65,7 @@ impl PlaceTable {
     pub fn read(path: &Path, role: Role, units: Units) -> Result<PlaceTable, EvaluationError> {
         let bytes = fs::read(path).map_err(EvaluationError::file(path))?;
         let text = String::from_utf8(bytes)
-            .map_err(|_| EvaluationError::table(path, "it isn't text in UTF-8"))?;
+            .map_err(|_| EvaluationError::table(path, "it is not UTF-8 text"))?;
         PlaceTable::parse(&text, role, units).map_err(|reason| EvaluationError::table(path, reason))
     }
 
@@ -162,7 +162,7 @@ impl Rows {
         }
         let rank = match columns.rank.map(field).filter(|rank| !rank.is_empty()) {
             None => 0.0,
-            Some(rank) => rank.parse().map_err(|_| format!("`{rank}` is no rank"))?,
+            Some(rank) => rank.parse().map_err(|_| format!("`{rank}` is not a rank"))?,
         };
         let place = place(field(columns.latitude), field(columns.longitude), units)?;
         let outcome = columns.outcome.map(|columns| outcome(columns.map(field))).transpose()?;
@@ -182,7 +182,7 @@ impl Rows {
                     self.rows[*number] = row;
                 }
             }
-            Some(_) => return Err(format!("`{image}` was there before")),
+            Some(_) => return Err(format!("`{image}` occurs twice")),
         }
         Ok(())
     }
@@ -208,7 +208,7 @@ fn place(latitude: &str, longitude: &str, units: Units) -> Result<Option<LatLon>
                 .map(Some)
                 .map_err(|error| error.to_string())
         }
-        _ => Err("of latitude and longitude only one is there".to_owned()),
+        _ => Err("only one of latitude and longitude is given".to_owned()),
     }
 }
 
@@ -300,13 +300,13 @@ mod tests {
         assert_eq!(answered, [false, false, true]);
         for (text, reason) in [
             ("image,latitude,longitude\na,91,0\n", "line 2: latitude 91 is not between"),
-            ("image,latitude,longitude\na,1,0\na,1,0\n", "line 3: `a` was there before"),
-            ("image,latitude,longitude\na,1,\n", "line 2: of latitude and longitude only one"),
+            ("image,latitude,longitude\na,1,0\na,1,0\n", "line 3: `a` occurs twice"),
+            ("image,latitude,longitude\na,1,\n", "line 2: only one of latitude and longitude"),
             ("image,latitude,longitude\na,north,0\n", "line 2: `north` is not a number"),
             ("image,latitude,longitude\n", "it has no rows"),
             (
                 "image,latitude\na,1\n",
-                "it has no columns for latitude and longitude, but image, latitude",
+                "it has no columns for latitude and longitude; its columns are image, latitude",
             ),
             ("", "it is empty"),
         ] {

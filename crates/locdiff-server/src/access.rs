@@ -51,7 +51,7 @@ pub(crate) async fn around(State(app): State<App>, request: Request, next: Next)
         match tokio::time::timeout(limit, next.run(request)).await {
             Ok(response) => response,
             Err(_) => {
-                let detail = format!("not done within {} s; send less at once", limit.as_secs());
+                let detail = format!("no answer within {} s: send fewer images", limit.as_secs());
                 Problem::new(TIMED_OUT, detail).into_response()
             }
         }
@@ -110,7 +110,7 @@ fn shown(method: &Method) -> &str {
 /// The path is known, the method isn't.
 pub(crate) async fn wrong_method(request: Request) -> Problem {
     let detail = format!(
-        "{} is not done with {}: the header `Allow` says with what, /docs how",
+        "{} does not support {}: use a method of the header `Allow`, see /docs",
         request.uri().path(),
         shown(request.method())
     );

@@ -44,7 +44,7 @@ impl Memory {
     pub(crate) fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Problem> {
         let pieces = bytes.div_ceil(PIECE) as u32;
         Arc::clone(&self.0).try_acquire_many_owned(pieces).map_err(|_| {
-            let detail = "other requests have taken all the memory for images; try again soon";
+            let detail = "the memory for images is used by other requests: retry in 1 s";
             Problem::new(BUSY, detail).retry_after(1)
         })
     }
@@ -72,7 +72,7 @@ impl Memory {
         time: Duration,
     ) -> Result<Received, Problem> {
         let too_large = |bytes: u64| {
-            let detail = format!("a body of {bytes} bytes or more: this server takes {most}");
+            let detail = format!("the body has {bytes} bytes or more, the limit is {most}");
             Problem::new(TOO_LARGE, detail)
         };
         let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
@@ -88,12 +88,13 @@ impl Memory {
             let frame = timeout_at(deadline, body.frame()).await.map_err(|_| {
                 let (received, seconds) = (bytes.len(), time.as_secs());
                 let detail =
-                    format!("{received} bytes came in {seconds} s, and no end: send faster");
+                    format!("the body is not complete after {seconds} s ({received} bytes): send a smaller body");
                 Problem::new(TOO_SLOW, detail)
             })?;
             let Some(frame) = frame else { break };
-            let frame = frame
-                .map_err(|error| Problem::new(BAD_BODY, format!("the body broke off: {error}")))?;
+            let frame = frame.map_err(|error| {
+                Problem::new(BAD_BODY, format!("the body is not complete: {error}"))
+            })?;
             let Ok(data) = frame.into_data() else { continue };
             let length = bytes.len() + data.len();
             if length as u64 > most {
@@ -166,21 +167,28 @@ pub(crate) async fn images_in(
     let mut form = multer::Multipart::new(whole, boundary);
     let mut images = Vec::new();
     loop {
-        let field = form.next_field().await.map_err(|error| wrong(format!("the form: {error}")))?;
+        let field = form
+            .next_field()
+            .await
+            .map_err(|error| wrong(format!("the form is not valid: {error}")))?;
         let Some(field) = field else { break };
         if field.name() != Some("image") {
             let name: String = field.name().unwrap_or("").chars().take(40).collect();
             return Err(wrong(format!(
-                "a part named `{name}`: images are parts named `image`, options stand in the query"
+                "the form has a part `{name}`: name images `image`, and put options into the query"
             )));
         }
         if images.len() == settings.max_images {
             let most = settings.max_images;
-            let detail = format!("more than {most} images: send them in several requests");
+            let detail =
+                format!("the form has more than {most} images: send them in several requests");
             return Err(Problem::new(TOO_LARGE, detail));
         }
         let name = field.file_name().map(|name| name.chars().take(255).collect());
-        let bytes = field.bytes().await.map_err(|error| wrong(format!("the form: {error}")))?;
+        let bytes = field
+            .bytes()
+            .await
+            .map_err(|error| wrong(format!("the form is not valid: {error}")))?;
         images.push(SentImage { name, bytes });
     }
     if images.is_empty() {

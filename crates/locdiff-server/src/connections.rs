@@ -78,7 +78,7 @@ pub(crate) async fn serve(
     }
     let deadline = Instant::now() + Duration::from_secs(settings.shutdown_timeout_s);
     app.stopping.store(true, std::sync::atomic::Ordering::Relaxed);
-    tracing::info!("stopping: finishing what was accepted");
+    tracing::info!("stopping: finishing accepted requests");
     // Those that the system has accepted in our name already are answered too.
     let until = Instant::now() + LAST_CALLS;
     while Instant::now() < until

@@ -56,18 +56,18 @@ struct Wish {
 #[utoipa::path(
     post, path = "/v1/density", tag = "densities", operation_id = "density",
     params(
-        ("format" = Option<String>, Query, description = "`grid` (if not said), `png` or `geojson`"),
-        ("within" = Option<Vec<String>>, Query, description = "Restrict it, as in /v1/locate"),
-        ("width" = Option<u64>, Query, minimum = 64, maximum = 2048, description = "Values or pixels in a row, an even number; 1024 if not said"),
-        ("projection" = Option<String>, Query, description = "Of the picture: `globe` or `equal-earth`"),
-        ("levels" = Option<String>, Query, description = "Of the regions: `0.5,0.9` if not said", example = "0.5,0.9"),
+        ("format" = Option<String>, Query, description = "`grid` (default), `png` or `geojson`"),
+        ("within" = Option<Vec<String>>, Query, description = "Restrict the density to an area, as in /v1/locate"),
+        ("width" = Option<u64>, Query, minimum = 64, maximum = 2048, description = "Values or pixels in a row, an even number; default 1024"),
+        ("projection" = Option<String>, Query, description = "Projection of the picture: `globe` or `equal-earth`"),
+        ("levels" = Option<String>, Query, description = "Levels of the regions; default `0.5,0.9`", example = "0.5,0.9"),
     ),
-    request_body(content = serde_json::Value, description = "As `density` in an answer of /v1/locate"),
+    request_body(content = serde_json::Value, description = "A density, as in an answer of /v1/locate"),
     responses(
-        (status = 200, description = "As asked for", content(
+        (status = 200, description = "The density in this format", content(
             (GridAnswer = "application/json"), (Vec<u8> = "image/png"), (serde_json::Value = "application/geo+json"),
         )),
-        (status = "4XX", description = "Refused: `detail` says why and what to do", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "Request rejected: `detail` gives the reason and what to do", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", description = "Starting, stopping, or out of time", body = Problem, content_type = "application/problem+json"),
     ),
     security((), ("key" = [])),
@@ -118,7 +118,7 @@ pub(crate) async fn density(
 
 fn record(bytes: &[u8]) -> Result<DensityRecord, Problem> {
     let record: DensityRecord = serde_json::from_slice(bytes)
-        .map_err(|error| Problem::new(BAD_BODY, format!("the body is no density: {error}")))?;
+        .map_err(|error| Problem::new(BAD_BODY, format!("the body is not a density: {error}")))?;
     let checked = record.check(&RecordLimits::default());
     checked.map_err(|error| Problem::new(BAD_BODY, error.to_string()))?;
     Ok(record)
@@ -160,7 +160,7 @@ pub(crate) fn seconds_per_cell() -> f64 {
 
 fn too_costly(seconds: String, limit: Duration) -> Problem {
     let detail = format!(
-        "this would take {seconds} s of CPU time, and this server allows {:.1} s: try a wider kernel, fewer points, a lower degree, \
+        "this density needs {seconds} s of CPU time, the limit is {:.1} s: use a wider kernel, fewer points, a lower degree, \
          fewer parts, fewer or simpler areas in `within`, or a smaller `width`",
         limit.as_secs_f64()
     );
@@ -174,24 +174,24 @@ fn wish(query: Option<&str>) -> Result<Wish, Problem> {
         "grid" => Form::Grid,
         "png" => Form::Png,
         "geojson" => Form::GeoJson,
-        _ => return Err(wrong("format: grid, png or geojson".to_owned())),
+        _ => return Err(wrong("unknown format: use grid, png or geojson".to_owned())),
     };
     let globe = match options.one("projection")? {
         None => None,
         Some("globe") => Some(true),
         Some("equal-earth") => Some(false),
-        Some(_) => return Err(wrong("projection: globe or equal-earth".to_owned())),
+        Some(_) => return Err(wrong("unknown projection: use globe or equal-earth".to_owned())),
     };
     let width = options.number("width", 64..=2048)?.unwrap_or(DEFAULT_WIDTH);
     if !width.is_multiple_of(2) {
-        return Err(wrong(format!("width={width}: an even number")));
+        return Err(wrong(format!("width={width} is odd: use an even number")));
     }
     let levels = options.one("levels")?.unwrap_or("0.5,0.9");
     let level = |text: &str| text.trim().parse().ok().filter(|level| (0.01..=0.99).contains(level));
     let levels: Option<Vec<f64>> = levels.split(',').map(level).collect();
     let levels = levels.filter(|levels| levels.len() <= 10);
     let levels = levels.ok_or_else(|| {
-        wrong("levels: up to ten numbers from 0.01 to 0.99, with commas between them".to_owned())
+        wrong("levels must be up to ten numbers from 0.01 to 0.99, separated by commas".to_owned())
     })?;
     Ok(Wish { form, within: options.within()?, width: width as usize, globe, levels })
 }
@@ -231,7 +231,7 @@ fn png(survey: &Survey<'_>, wish: &Wish) -> Result<Vec<u8>, Problem> {
     let projection =
         if globe { Projection::Globe { centre: best } } else { Projection::EqualEarth };
     let highest = modes.modes.iter().map(|mode| mode.log_density).fold(f64::MIN, f64::max);
-    let caption = "A prediction, not a fact. Lines: the smallest regions that hold so much.";
+    let caption = "A prediction, not a fact. Lines: the smallest regions of the chosen levels.";
     let mut map = Map::new(projection)
         .theme(Theme::Dark)
         .width_px(wish.width as u32)

@@ -113,7 +113,8 @@ impl Engine {
         let found = self.models.iter().find(|model| model.identity().name == name);
         found.ok_or_else(|| {
             let names: Vec<&str> = self.models.iter().map(|m| m.identity().name.as_str()).collect();
-            let detail = format!("model `{name}` is not here: there is {}", names.join(", "));
+            let detail =
+                format!("there is no model `{name}` on this server: use {}", names.join(", "));
             Problem::new(BAD_OPTION, detail)
         })
     }
@@ -141,14 +142,15 @@ impl Engine {
             let (draws, most) =
                 (model.inference().draws(), MAX_SAMPLES.max(own.inference().draws()));
             if draws > most {
-                let detail = format!("samples times views is {draws}: at most {most} over HTTP");
+                let detail = format!("samples times views is {draws}: use at most {most}");
                 return Err(Problem::new(BAD_OPTION, detail));
             }
             let (evaluations, most) =
                 (model.evaluations(), self.max_evaluations.max(own.evaluations()));
             if evaluations > most {
                 let detail = format!(
-                    "{evaluations} evaluations of the network for one image: at most {most} here; take fewer samples, views or steps"
+                    "one image needs {evaluations} evaluations of the network, the limit is {most}: use fewer samples, \
+                     views or steps"
                 );
                 return Err(Problem::new(BAD_OPTION, detail));
             }
@@ -229,7 +231,7 @@ impl Engine {
             }
             // Refused before, when the options were read.
             Ok([]) | Err(_) => {
-                let reason = "no model can be asked so".to_owned();
+                let reason = "no model supports these options".to_owned();
                 let none = NoAnswer { reason, no_model: true };
                 photos.iter().map(|_| Err(none.clone())).collect()
             }
@@ -318,7 +320,8 @@ fn answer(
 ) -> Result<Answer, Problem> {
     let none = |NoAnswer { reason, no_model }: NoAnswer| {
         let remedy = if no_model {
-            ". For photographs from the ground this server needs a model: `locdiff model fetch plonk-yfcc` or `locdiff model fetch geoclip`, then start it again"
+            ". For photographs from the ground, install a model on the server with `locdiff model fetch plonk-yfcc` or \
+             `locdiff model fetch geoclip`, then restart the server"
         } else {
             ""
         };

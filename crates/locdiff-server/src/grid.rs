@@ -4,19 +4,19 @@ use locdiff_sphere::{Basis, Coefficients, Density, LatLon};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Logarithms of a density per steradian, at the middles of equal steps of latitude and longitude; of point masses and of what
-/// is restricted, by interpolation between the points of cells that resolve it.
+/// Logarithms of a density per steradian, at the middles of equal steps of latitude and longitude. Values of point masses and
+/// of restricted densities are interpolated between the points of cells.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct GridAnswer {
     /// Values in a row.
     width: usize,
     /// Rows, from north to south.
     height: usize,
-    /// Of the first row, in degrees.
+    /// Latitude of the first row, in degrees.
     first_latitude: f64,
-    /// Of the first value in each row, in degrees.
+    /// Longitude of the first value in each row, in degrees.
     first_longitude: f64,
-    /// From one to the next, in degrees.
+    /// Step between two values or rows, in degrees.
     step_degrees: f64,
     /// Row by row; null where the density is zero.
     log_density: Vec<Option<f64>>,

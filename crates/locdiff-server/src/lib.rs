@@ -53,7 +53,7 @@ pub enum ServeError {
     Setting(#[from] InvalidSetting),
     /// The address is taken, or isn't ours.
     #[error(
-        "cannot listen at {address}: {source}. Another server may run there; choose another with --port"
+        "cannot listen at {address}: {source}. Another server may be running there: choose another port with --port"
     )]
     Listen {
         /// Which.
@@ -71,7 +71,7 @@ pub enum ServeError {
     #[error(transparent)]
     Library(#[from] locdiff_archive::library::LibraryError),
     /// Requests were still being answered when the time to stop was over.
-    #[error("stopped with requests unanswered after {0} s")]
+    #[error("stopped after {0} s, with requests that were not answered")]
     Unfinished(u64),
 }
 

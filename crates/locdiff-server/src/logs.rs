@@ -19,8 +19,8 @@ pub enum LogFormat {
 /// Starts logging. `filter` is a level (`warn`) or what the environment variable `RUST_LOG` takes; it is
 /// refused if it makes no sense. What is returned must live as long as the program.
 pub fn start_logs(format: LogFormat, filter: &str) -> Result<LogGuard, String> {
-    let filter =
-        EnvFilter::try_new(filter).map_err(|error| format!("the log's filter: {error}"))?;
+    let filter = EnvFilter::try_new(filter)
+        .map_err(|error| format!("the log filter is not valid: {error}"))?;
     let lines = tracing_subscriber::fmt::layer().with_writer(stderr).with_target(false);
     let lines = match format {
         LogFormat::Text => lines.with_ansi(stderr().is_terminal()).boxed(),
@@ -31,7 +31,8 @@ pub fn start_logs(format: LogFormat, filter: &str) -> Result<LogGuard, String> {
     {
         use opentelemetry::trace::TracerProvider;
         let exporter = opentelemetry_otlp::SpanExporter::builder().with_http().build();
-        let exporter = exporter.map_err(|error| format!("traces: {error}"))?;
+        let exporter =
+            exporter.map_err(|error| format!("cannot start OpenTelemetry traces: {error}"))?;
         let provider = opentelemetry_sdk::trace::SdkTracerProvider::builder()
             .with_batch_exporter(exporter)
             .with_resource(

@@ -31,16 +31,20 @@ impl Metrics {
         let describe = |name: &'static str, unit, text: &'static str| {
             recorder.describe_histogram(name.into(), unit, text.into());
         };
-        describe("locdiff_wait_seconds", Some(Unit::Seconds), "From acceptance to a worker.");
-        describe("locdiff_batch_seconds", Some(Unit::Seconds), "What a batch took.");
-        describe("locdiff_batch_images", None, "Images computed together.");
-        describe("locdiff_request_seconds", Some(Unit::Seconds), "From head to answer.");
+        describe("locdiff_wait_seconds", Some(Unit::Seconds), "Time in the queue.");
+        describe("locdiff_batch_seconds", Some(Unit::Seconds), "Time of a batch.");
+        describe("locdiff_batch_images", None, "Images in a batch.");
+        describe("locdiff_request_seconds", Some(Unit::Seconds), "Time of a request.");
         let text = "Requests by path and status.";
         recorder.describe_counter("locdiff_requests_total".into(), None, text.into());
-        let text = "Images whose sender had gone before they were looked at.";
+        let text = "Images whose client disconnected before they were computed.";
         recorder.describe_counter("locdiff_abandoned_total".into(), None, text.into());
         recorder.describe_gauge("locdiff_connections".into(), None, "Open connections.".into());
-        recorder.describe_gauge("locdiff_waiting_images".into(), None, "Images that wait.".into());
+        recorder.describe_gauge(
+            "locdiff_waiting_images".into(),
+            None,
+            "Images in the queue.".into(),
+        );
         let histogram = |name| recorder.register_histogram(&Key::from_static_name(name), &METADATA);
         let gauge = |name| recorder.register_gauge(&Key::from_static_name(name), &METADATA);
         Ok(Metrics {

@@ -22,9 +22,9 @@ use crate::{density, routes, thumbnail};
     ),
     modifiers(&Key),
     tags(
-        (name = "images", description = "What images show"),
-        (name = "densities", description = "What can be done with an answer's density"),
-        (name = "about", description = "This server"),
+        (name = "images", description = "Locate and embed images"),
+        (name = "densities", description = "Convert the density of an answer"),
+        (name = "about", description = "Models, settings and health of this server"),
     ),
 )]
 struct Document;
@@ -129,7 +129,7 @@ fn page(document: &Value) -> String {
             }
         }
     }
-    html.push_str("<h2>Problems</h2><p>Whatever fails is answered as <code>application/problem+json</code> (RFC 9457).</p><table>");
+    html.push_str("<h2>Problems</h2><p>Errors are returned as <code>application/problem+json</code> (RFC 9457).</p><table>");
     for (name, status, title) in KINDS {
         let status = status.as_u16();
         html.push_str(&format!(

@@ -36,7 +36,7 @@ impl Options {
     pub(crate) fn one<'a>(&'a self, name: &str) -> Result<Option<&'a str>, Problem> {
         let mut pairs = self.0.iter().filter(|(key, _)| key == name);
         match (pairs.next(), pairs.next()) {
-            (_, Some(_)) => Err(wrong(format!("`{name}` was given twice: once is enough"))),
+            (_, Some(_)) => Err(wrong(format!("`{name}` was given twice: give it once"))),
             (first, None) => Ok(first.map(|(_, value)| value.as_str())),
         }
     }
@@ -55,7 +55,7 @@ impl Options {
         let number = text.parse().ok().filter(|number| range.contains(number));
         let (from, to) = (range.start(), range.end());
         let expected =
-            || wrong(format!("{name}={}: a whole number from {from} to {to}", shown(text)));
+            || wrong(format!("{name}={} is not a whole number from {from} to {to}", shown(text)));
         number.map(Some).ok_or_else(expected)
     }
 
@@ -63,7 +63,7 @@ impl Options {
         match self.one(name)? {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
-            Some(other) => Err(wrong(format!("{name}={}: true or false", shown(other)))),
+            Some(other) => Err(wrong(format!("{name}={}: use true or false", shown(other)))),
         }
     }
 
@@ -108,7 +108,7 @@ pub(crate) fn locate_options(query: Option<&str>) -> Result<LocateOptions, Probl
     };
     let frames = number("frames", 0, MAX_FRAMES, 0)?;
     if frames == 1 {
-        return Err(wrong("frames=1: 0, or 2 and more, from noise to answer".to_owned()));
+        return Err(wrong("frames=1 is not possible: use 0, or 2 and more".to_owned()));
     }
     Ok(LocateOptions {
         model: options.one("model")?.map(str::to_owned),
@@ -131,7 +131,7 @@ fn inference_options(options: &Options) -> Result<InferenceOptions, Problem> {
     let real = |name: &str| -> Result<Option<f64>, Problem> {
         let Some(text) = options.one(name)? else { return Ok(None) };
         let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
-        number.map(Some).ok_or_else(|| wrong(format!("{name}={}: a number", shown(text))))
+        number.map(Some).ok_or_else(|| wrong(format!("{name}={} is not a number", shown(text))))
     };
     Ok(InferenceOptions {
         sampler: options.one("sampler")?.map(str::parse).transpose().map_err(invalid)?,
@@ -191,7 +191,7 @@ mod tests {
             ("within=Atlantis", "no country `Atlantis`"),
             ("within=/etc/passwd", "no country"),
             ("density=yes", "true or false"),
-            ("frames=1", "from noise to answer"),
+            ("frames=1", "use 0, or 2 and more"),
             ("seed=-1", "a whole number"),
             ("sampler=euler", "one-pass, ddim, ddpm"),
             ("guidance=inf", "a number"),

@@ -13,7 +13,7 @@ mod files {
 
 const WITHOUT_PAGE: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>LocDiff</title>\
 <style>body{font:16px/1.5 system-ui;max-width:40em;margin:4em auto;padding:0 1em;color-scheme:light dark}</style>\
-<h1>LocDiff</h1><p>This program was built without its map page. The interface is all there: see <a href=/docs>/docs</a>.\
+<h1>LocDiff</h1><p>This program was built without the map page. The HTTP interface works: see <a href=/docs>/docs</a>.\
 <p>To build the page too, with Node 20 or newer: <pre>just build</pre>";
 
 /// A file of the page; `/` is its index.
@@ -32,7 +32,7 @@ pub(crate) fn file_or_index(app: &App, method: &Method, uri: &Uri, index: &str) 
             return (policy(app), Html(WITHOUT_PAGE)).into_response();
         }
         let shown: String = uri.path().chars().take(80).collect();
-        let detail = format!("nothing at {shown}: /docs says what there is");
+        let detail = format!("there is nothing at {shown}: see /docs");
         return Problem::new(NOT_FOUND, detail).into_response();
     };
     let bytes = files::FILES[index].1;

@@ -8,20 +8,20 @@ use locdiff::photo::PhotoError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A refusal or failure. `type` leads to its explanation in `/docs`.
+/// A rejected or failed request. `type` is the address of its explanation in `/docs`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Problem {
-    /// Which kind of problem: an address in this server's documentation.
+    /// The kind of the problem: an address in this server's documentation.
     #[serde(rename = "type")]
     #[schema(example = "/docs#problem-not-an-image")]
     kind: String,
-    /// The same for every problem of this kind.
+    /// The standard phrase of the HTTP status.
     #[schema(value_type = String)]
     title: Cow<'static, str>,
     /// The HTTP status.
     #[schema(minimum = 400, maximum = 599)]
     status: u16,
-    /// What was wrong this time, with what, and what to do.
+    /// What failed, on what, and what to do.
     detail: String,
     #[serde(skip)]
     retry_after_s: Option<u64>,
@@ -100,7 +100,7 @@ impl Problem {
     }
 
     pub(crate) fn broken() -> Problem {
-        let detail = "The computation stopped unexpectedly. That is our mistake, not yours; the log says more.";
+        let detail = "internal error while computing the answer; please report it with the log of the server";
         Problem::new(BROKEN, detail)
     }
 

@@ -101,7 +101,7 @@ async fn same_origin(State(review): Shared, request: Request, next: Next) -> Res
     let (parts, body) = request.into_parts();
     say_farewell(&parts.headers, body).await;
     let own = &review.authorities[0];
-    let detail = format!("this server answers its own page only: open http://{own}");
+    let detail = format!("this server accepts requests of its own page only: open http://{own}");
     Problem::new(OTHER_ORIGIN, detail).into_response()
 }
 
@@ -244,7 +244,7 @@ impl Decided {
 
 fn id_of(id: &str) -> Result<ContentHash, Problem> {
     let shown: String = id.chars().take(80).collect();
-    let detail = || format!("`{shown}` is no picture of this library: /v1/archive lists the ids");
+    let detail = || format!("`{shown}` is not a picture of this library: see /v1/archive");
     ContentHash::from_hex(id).ok_or_else(|| Problem::new(NOT_FOUND, detail()))
 }
 
@@ -257,8 +257,9 @@ async fn decide(
     let app = &review.app;
     let time = app.settings.body_timeout();
     let received = app.memory.receive(&headers, body, MOST_BYTES, time).await?;
-    let decisions: Decisions = serde_json::from_slice(&received.bytes)
-        .map_err(|error| Problem::new(BAD_BODY, format!("the decisions: {error}")))?;
+    let decisions: Decisions = serde_json::from_slice(&received.bytes).map_err(|error| {
+        Problem::new(BAD_BODY, format!("the body is not a list of decisions: {error}"))
+    })?;
     let decisions: Vec<_> =
         decisions.decisions.iter().map(Decided::parsed).collect::<Result<_, _>>()?;
     let work = move || {
@@ -284,7 +285,8 @@ async fn picture(
         Ok(paths.iter().find_map(|path| small(Path::new(path), side)))
     };
     let Some(jpeg) = blocking(work).await? else {
-        let detail = "the file of this picture is gone, or can't be shown: scan the folder again";
+        let detail =
+            "the file of this picture is missing or cannot be shown: scan the folder again";
         return Err(Problem::new(NOT_FOUND, detail));
     };
     // The id is that of the content: it never shows anything else.
@@ -307,7 +309,7 @@ async fn blocking<Product: Send + 'static>(
     done.map_err(|error| match error {
         LibraryError::Unknown(_) => Problem::new(NOT_FOUND, format!("{error}; nothing was stored")),
         error => {
-            tracing::error!(%error, "the library failed");
+            tracing::error!(%error, "cannot use the library");
             Problem::broken()
         }
     })

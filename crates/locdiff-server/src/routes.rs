@@ -30,27 +30,27 @@ pub(crate) struct ImageForm {
 
 /// Where images were taken.
 ///
-/// The body is one image as it is, or a form with several parts named `image`. If the only image has no
-/// answer, the status says so; with several, each result stands for itself.
+/// The body is the bytes of one image, or a form with several parts named `image`. If a single image has no
+/// answer, the response is the problem. With several images, each result is an answer or a problem.
 #[utoipa::path(
     post, path = "/v1/locate", tag = "images", operation_id = "locate",
     params(
-        ("model" = Option<String>, Query, description = "Which model; without, the one that takes the picture for its kind", example = "earth-view"),
-        ("top" = Option<u64>, Query, minimum = 1, maximum = 100, description = "Candidates at most; 5 if not said"),
-        ("within" = Option<Vec<String>>, Query, description = "Where it can only have been: a country, `land`, SOUTH,WEST,NORTH,EAST or LAT,LON,RADIUSkm; if repeated, all must hold", example = json!(["Madagascar"])),
-        ("density" = Option<bool>, Query, description = "Whether the whole density is wanted"),
-        ("draws" = Option<u64>, Query, minimum = 0, maximum = 10000, description = "Places to draw from the density"),
-        ("frames" = Option<u64>, Query, minimum = 0, maximum = 201, description = "Steps of the denoising of the model that answers: 0, or 2 and more. Models without a diffusion have none"),
-        ("sampler" = Option<String>, Query, description = "How the network is asked: `one-pass`, `ddim`, `ddpm`, `flow` or `exact`; this and what follows is the model's own if not said, and rejected if the model does not support it"),
-        ("steps" = Option<u64>, Query, minimum = 2, maximum = 10000, description = "Noise levels that `ddim` visits"),
+        ("model" = Option<String>, Query, description = "Name of the model; by default, the first model that accepts the picture", example = "earth-view"),
+        ("top" = Option<u64>, Query, minimum = 1, maximum = 100, description = "Largest number of candidates; default 5"),
+        ("within" = Option<Vec<String>>, Query, description = "Restrict the answer to an area: a country, `land`, SOUTH,WEST,NORTH,EAST or LAT,LON,RADIUSkm; if repeated, all must hold", example = json!(["Madagascar"])),
+        ("density" = Option<bool>, Query, description = "Whether to return the whole density"),
+        ("draws" = Option<u64>, Query, minimum = 0, maximum = 10000, description = "Number of places to draw from the density"),
+        ("frames" = Option<u64>, Query, minimum = 0, maximum = 201, description = "Number of steps of the denoising to return: 0, or 2 and more. Only diffusion models have a denoising"),
+        ("sampler" = Option<String>, Query, description = "Sampler: `one-pass`, `ddim`, `ddpm`, `flow` or `exact`. This and the following options default to the settings of the model; options that the model does not support are rejected"),
+        ("steps" = Option<u64>, Query, minimum = 2, maximum = 10000, description = "Noise levels that `ddim` visits, or steps of a flow"),
         ("samples" = Option<u64>, Query, minimum = 1, maximum = 32, description = "Samples for each view; samples times views is at most 32"),
-        ("guidance" = Option<f64>, Query, minimum = 0, maximum = 20, description = "How strongly the picture counts: 1 is as trained"),
+        ("guidance" = Option<f64>, Query, minimum = 0, maximum = 20, description = "Guidance scale: how strongly the picture conditions the answer; 1 is as trained"),
         ("views" = Option<u64>, Query, minimum = 1, maximum = 32, description = "Views of the picture: 1 is its center, more are random crops"),
-        ("seed" = Option<u64>, Query, minimum = 0, description = "For crops, noise and draws: the same seed gives the same answer"),
+        ("seed" = Option<u64>, Query, minimum = 0, description = "Seed of crops, noise and draws: the same seed gives the same answer"),
         ("decode" = Option<String>, Query, description = "Which place is taken from the density: `mode`, `mean`, `kl`, `geoscore` or `distance`"),
-        ("kernel_km" = Option<f64>, Query, minimum = 1, maximum = 5000, description = "Of the kernel that spreads samples"),
+        ("kernel_km" = Option<f64>, Query, minimum = 1, maximum = 5000, description = "Width of the kernel that spreads samples"),
         ("registration" = Option<bool>, Query, description = "Whether a view of the Earth from above is registered against a map; `false` is faster and coarser"),
-        ("width_km" = Option<f64>, Query, minimum = 1, maximum = 20000, description = "How wide the ground is that a view of the Earth from above shows along its shorter side, if it is known"),
+        ("width_km" = Option<f64>, Query, minimum = 1, maximum = 20000, description = "For views of the Earth from above: width of the ground along the shorter side, if it is known"),
     ),
     request_body(description = "An image, or a form of images", content(
         (Vec<u8> = "application/octet-stream"), (Vec<u8> = "image/jpeg"), (Vec<u8> = "image/png"),
@@ -58,7 +58,7 @@ pub(crate) struct ImageForm {
     )),
     responses(
         (status = 200, description = "An answer for each image", body = serde_json::Value),
-        (status = "4XX", description = "Refused: `detail` says why and what to do", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "Request rejected: `detail` gives the reason and what to do", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", description = "Starting, stopping, or out of time", body = Problem, content_type = "application/problem+json"),
     ),
     security((), ("key" = [])),
@@ -89,17 +89,17 @@ pub(crate) async fn locate(
     }
 }
 
-/// What a model's encoder makes of images.
+/// Embeddings of images.
 #[utoipa::path(
     post, path = "/v1/embed", tag = "images", operation_id = "embed",
-    params(("model" = Option<String>, Query, description = "Which model; without, the first of /v1/models", example = "earth-view")),
+    params(("model" = Option<String>, Query, description = "Name of the model; by default, the first of /v1/models", example = "earth-view")),
     request_body(description = "An image, or a form of images", content(
         (Vec<u8> = "application/octet-stream"), (Vec<u8> = "image/jpeg"), (Vec<u8> = "image/png"),
         (ImageForm = "multipart/form-data"),
     )),
     responses(
         (status = 200, description = "An embedding for each image", body = serde_json::Value),
-        (status = "4XX", description = "Refused: `detail` says why and what to do", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "Request rejected: `detail` gives the reason and what to do", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", description = "Starting, stopping, or out of time", body = Problem, content_type = "application/problem+json"),
     ),
     security((), ("key" = [])),
@@ -171,18 +171,18 @@ async fn make(
     app.make(images, wanted, memory).await
 }
 
-/// A model that is offered.
+/// A model of this server.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ModelOffer {
     #[serde(flatten)]
     #[schema(value_type = serde_json::Value)]
     facts: ModelFacts,
-    /// How it answers if nobody says how.
+    /// Inference settings if a request gives none.
     #[schema(value_type = serde_json::Value)]
     inference: Inference,
-    /// Whether it is asked first if nobody names one.
+    /// Whether this is the default model.
     default: bool,
-    /// Whether its denoising can be watched: `frames` of /v1/locate.
+    /// Whether the model supports `frames` of /v1/locate: steps of its denoising.
     frames: bool,
 }
 
@@ -195,8 +195,8 @@ pub(crate) struct ModelsAnswer {
 #[utoipa::path(
     get, path = "/v1/models", tag = "about", operation_id = "models",
     responses(
-        (status = 200, description = "The one to ask first at the front", body = ModelsAnswer),
-        (status = 401, description = "A key is wanted", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The models, the default model first", body = ModelsAnswer),
+        (status = 401, description = "An API key is required", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", description = "Not ready yet", body = Problem, content_type = "application/problem+json"),
     ),
     security((), ("key" = [])),
@@ -212,24 +212,24 @@ pub(crate) async fn models(State(app): State<App>) -> Result<Json<ModelsAnswer>,
     Ok(Json(ModelsAnswer { models: models.map(offer).collect() }))
 }
 
-/// What the page needs to know.
+/// Settings of the page.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PageSettings {
     /// The program's version.
     version: String,
-    /// Tiles for street level.
+    /// URL of tiles for street level.
     tiles: Option<String>,
-    /// Whom to thank for them.
+    /// Attribution of the tiles.
     tiles_attribution: Option<String>,
-    /// Whether pictures of references can be had by /v1/thumbnail.
+    /// Whether /v1/thumbnail returns pictures of references.
     references: bool,
-    /// Whether requests must bring a key.
+    /// Whether requests need an API key.
     key_required: bool,
-    /// Larger images are refused.
+    /// Larger images are rejected, in bytes.
     max_image_bytes: u64,
 }
 
-/// What the page needs to know.
+/// Settings of the page.
 #[utoipa::path(
     get, path = "/v1/page", tag = "about", operation_id = "page",
     responses((status = 200, description = "Settings of the page", body = PageSettings)),
@@ -246,21 +246,21 @@ pub(crate) async fn page(State(app): State<App>) -> Json<PageSettings> {
     })
 }
 
-/// Whether the process lives.
+/// Whether the process is alive.
 #[utoipa::path(
     get, path = "/health/live", tag = "about", operation_id = "live",
-    responses((status = 200, description = "It does", body = String, content_type = "text/plain")),
+    responses((status = 200, description = "The process is alive", body = String, content_type = "text/plain")),
 )]
 pub(crate) async fn live() -> &'static str {
     "alive\n"
 }
 
-/// Whether requests will be answered: models are open, and it isn't stopping.
+/// Whether the server is ready: the models are loaded, and the server is not stopping.
 #[utoipa::path(
     get, path = "/health/ready", tag = "about", operation_id = "ready",
     responses(
-        (status = 200, description = "They will", body = String, content_type = "text/plain"),
-        (status = 503, description = "Not yet, or no longer", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The server is ready", body = String, content_type = "text/plain"),
+        (status = 503, description = "The server is starting or stopping", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn ready(State(app): State<App>) -> Result<&'static str, Problem> {
@@ -276,7 +276,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<&'static str, Proble
     get, path = "/metrics", tag = "about", operation_id = "metrics",
     responses(
         (status = 200, description = "In Prometheus' text format", body = String, content_type = "text/plain"),
-        (status = 401, description = "A key is wanted", body = Problem, content_type = "application/problem+json"),
+        (status = 401, description = "An API key is required", body = Problem, content_type = "application/problem+json"),
     ),
     security((), ("key" = [])),
 )]

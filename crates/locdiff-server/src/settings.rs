@@ -135,7 +135,7 @@ impl Settings {
         }
         if self.max_memory_bytes < self.max_image_bytes {
             let reason = format!(
-                "{} is less than max_image_bytes, {}: no such image could ever be received",
+                "{} is less than max_image_bytes, {}: the largest image could not be received",
                 self.max_memory_bytes, self.max_image_bytes
             );
             return Err(InvalidSetting { setting: "max_memory_bytes", reason });
@@ -143,14 +143,14 @@ impl Settings {
         if let Some(folder) = &self.references
             && !folder.is_dir()
         {
-            let reason = format!("{} is no folder", folder.display());
+            let reason = format!("{} is not a folder", folder.display());
             return Err(InvalidSetting { setting: "references", reason });
         }
         if let Some(tiles) = &self.tiles
             && self.tiles_origin().is_none()
         {
             let reason = format!(
-                "`{tiles}` is no URL such as https://tiles.example.org/{{z}}/{{x}}/{{y}}.png"
+                "`{tiles}` is not a URL such as https://tiles.example.org/{{z}}/{{x}}/{{y}}.png"
             );
             return Err(InvalidSetting { setting: "tiles", reason });
         }

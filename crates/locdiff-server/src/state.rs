@@ -35,7 +35,7 @@ pub(crate) type App = Arc<Shared>;
 impl Shared {
     pub(crate) fn engine(&self) -> Result<&Arc<Engine>, Problem> {
         self.engine.get().ok_or_else(|| {
-            let detail = "the models are being opened; /health/ready says when they are";
+            let detail = "the models are being loaded: retry when /health/ready returns 200";
             Problem::new(NOT_READY, detail).retry_after(2)
         })
     }
@@ -107,11 +107,11 @@ impl Drop for Present {
 fn refused(refusal: Refusal) -> Problem {
     match refusal {
         Refusal::Full { seconds } => {
-            let detail = format!("it would take about {seconds:.1} s; try again later");
+            let detail = format!("the queue is full: retry in about {seconds:.1} s");
             Problem::new(BUSY, detail).retry_after(seconds.ceil() as u64)
         }
         Refusal::Closed => {
-            Problem::new(NOT_READY, "the server is stopping; another may answer").retry_after(5)
+            Problem::new(NOT_READY, "the server is stopping: retry in 5 s").retry_after(5)
         }
     }
 }

@@ -23,12 +23,12 @@ pub(crate) static AT_A_TIME: Semaphore = Semaphore::const_new(2);
 
 /// A reference of a gallery as a small picture.
 ///
-/// `id` is that of an answer's reference. Only pictures in the folder that `locdiff serve --references` names are shown.
+/// Only pictures in the folder of `locdiff serve --references` are shown.
 #[utoipa::path(
     get, path = "/v1/thumbnail", tag = "images", operation_id = "thumbnail",
-    params(("id" = String, Query, description = "Of a reference, as answers name it")),
+    params(("id" = String, Query, description = "Id of a reference, as in an answer")),
     responses(
-        (status = 200, description = "The middle of the picture", body = Vec<u8>, content_type = "image/jpeg"),
+        (status = 200, description = "The central square of the picture", body = Vec<u8>, content_type = "image/jpeg"),
         (status = "4XX", description = "There is no such picture, or it may not be read", body = Problem, content_type = "application/problem+json"),
     ),
     security((), ("key" = [])),
@@ -38,12 +38,13 @@ pub(crate) async fn thumbnail(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let options = Options::parse(query.as_deref(), &["id"])?;
-    let id =
-        options.one("id")?.ok_or_else(|| Problem::new(BAD_OPTION, "name a reference by `id`"))?;
+    let id = options
+        .one("id")?
+        .ok_or_else(|| Problem::new(BAD_OPTION, "`id` is missing: give the id of a reference"))?;
     let id = id.to_owned();
     let Some(folder) = app.settings.references.clone() else {
         let detail =
-            "this server shows no references: `locdiff serve --references FOLDER` allows it";
+            "this server shows no references: start it with `locdiff serve --references FOLDER`";
         return Err(Problem::new(NOT_FOUND, detail));
     };
     let turn = AT_A_TIME.acquire().await.map_err(|_| Problem::broken())?;

@@ -64,7 +64,7 @@ pub struct BoundingBox {
 #[non_exhaustive]
 pub enum InvalidArea {
     /// The radius of a circle is not positive and finite.
-    #[error("circle radius {0} km is not a positive, finite number of kilometres")]
+    #[error("circle radius {0} km is not a positive, finite number of kilometers")]
     Radius(f64),
     /// A latitude of a box is not a number between −90 and 90.
     #[error("box latitude {0} is not between -90 and 90 degrees")]

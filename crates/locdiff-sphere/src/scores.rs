@@ -60,7 +60,7 @@ pub enum InvalidScores {
     },
     /// Each place needs that many neighbours.
     #[error(
-        "{places} places, but balls of {neighbours} neighbours need at least 1 and more places than that"
+        "{places} places, but balls of {neighbours} neighbors need more places than that, and at least 1 neighbor"
     )]
     Neighbours {
         /// How many places there are.

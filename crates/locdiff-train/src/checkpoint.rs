@@ -201,7 +201,8 @@ impl Checkpoints {
         let steps = self.steps();
         if !steps.contains(&step) {
             let known: Vec<String> = steps.iter().map(u64::to_string).collect();
-            let reason = format!("there is none of step {step}, only of {}", known.join(", "));
+            let reason =
+                format!("there is no checkpoint of step {step}, use one of {}", known.join(", "));
             return Err(invalid(&self.directory, reason));
         }
         self.read(step, template)
@@ -224,7 +225,7 @@ impl Checkpoints {
         for (name, expected) in &state.checksums {
             let found = sha256_of_file(&place.join(name)).map_err(here)?;
             if found != *expected {
-                let reason = format!("has checksum {found}, {STATE} says {expected}");
+                let reason = format!("has checksum {found}, {STATE} has {expected}");
                 return Err(invalid(&place.join(name), reason));
             }
         }

@@ -278,16 +278,16 @@ impl TrainingConfig {
         let share = |name, value: f64, below_one: bool| {
             let fine = (0.0..=1.0).contains(&value) && !(below_one && value == 1.0);
             let range = if below_one { "0 ≤ value < 1" } else { "0 ≤ value ≤ 1" };
-            require(fine, name, value, format!("it is a share, {range}"))
+            require(fine, name, value, format!("it must be a share, {range}"))
         };
         let positive = |name, value: f64| {
             require(value > 0.0 && value.is_finite(), name, value, "it must be positive".into())
         };
         let RunConfig { steps, batch, ema_decay, slices, .. } = self.run;
-        require(steps > 0, "run.steps", steps, "there is nothing to do".into())?;
-        require(batch > 0, "run.batch", batch, "a batch has rows".into())?;
+        require(steps > 0, "run.steps", steps, "it must be at least 1".into())?;
+        require(batch > 0, "run.batch", batch, "it must be at least 1".into())?;
         let slices = slices.unwrap_or(1);
-        let problem = format!("a batch of {batch} rows has 1 to {batch} slices");
+        let problem = format!("a batch of {batch} rows can have 1 to {batch} slices");
         require((1..=batch).contains(&slices), "run.slices", slices, problem)?;
         share("run.ema_decay", ema_decay, true)?;
         share("network.dropout", self.network.dropout, true)?;
@@ -302,14 +302,14 @@ impl TrainingConfig {
             require(value > 0, name, value, "it must be positive".into())?;
         }
         if let Quadrature::Anchors(count) = self.objective.quadrature {
-            require(count > 0, "objective.quadrature", count, "no anchors".into())?;
+            require(count > 0, "objective.quadrature", count, "it must be at least 1".into())?;
         }
         let weight_decay = self.optimizer.weight_decay;
         require(
             (0.0..1e6).contains(&weight_decay),
             "optimizer.weight_decay",
             weight_decay,
-            "it can't be negative".into(),
+            "it must be at least 0 and below 1e6".into(),
         )?;
         positive("optimizer.rate", self.optimizer.rate)?;
         share("optimizer.beta_1", self.optimizer.beta_1, true)?;
@@ -327,7 +327,7 @@ impl TrainingConfig {
         share("validation.share", self.validation.share, true)?;
         positive("checkpoint.every_minutes", self.checkpoint.every_minutes)?;
         let keep = self.checkpoint.keep;
-        require(keep > 0, "checkpoint.keep", keep, "nothing to resume from".into())?;
+        require(keep > 0, "checkpoint.keep", keep, "it must be at least 1".into())?;
         let time_size = self.network.time_size;
         require(
             time_size.is_multiple_of(2) && time_size > 0,
@@ -341,7 +341,7 @@ impl TrainingConfig {
             depth < 32 && d >> depth > 0,
             "network.depth",
             depth,
-            format!("{d} coefficients cannot be halved so often"),
+            format!("{d} coefficients cannot be halved {depth} times"),
         )?;
         Schedule::new(self.schedule, degree).map_err(|error| InvalidConfig::Value {
             name: "schedule",
@@ -353,7 +353,8 @@ impl TrainingConfig {
             inference.guidance == 1.0 || self.objective.condition_dropout > 0.0,
             "inference.guidance",
             inference.guidance,
-            "without objective.condition_dropout the network never sees a row without its condition".into(),
+            "guidance needs objective.condition_dropout > 0, to train also without the condition"
+                .into(),
         )?;
         inference.check().map_err(|error| InvalidConfig::Value {
             name: "inference",

@@ -25,7 +25,7 @@ pub fn export(run: &Path, step: Option<u64>, directory: &Path) -> Result<u64, Tr
             let none = || {
                 InvalidCheckpoint {
                 path: run.join("checkpoints"),
-                reason: "there is none yet: let `locdiff train` run on, or stop it with ctrl-C, which saves one".to_owned(),
+                reason: "there is no checkpoint yet: let `locdiff train` run longer, or save one with Ctrl-C".to_owned(),
             }
             };
             checkpoints.newest(&template)?.ok_or_else(none)?.0

@@ -95,7 +95,7 @@ impl RunData {
             let standardization = Standardization::open(&condition).map_err(InvalidModel::from)?;
             let (found, expected) = (standardization.width(), run_data.width);
             if found != expected {
-                let reason = format!("is for {found} numbers, {FILE} says {expected}");
+                let reason = format!("is for {found} numbers, {FILE} has {expected}");
                 return Err(InvalidModel::Contents { path: condition, reason }.into());
             }
             run_data.standardization = Some(standardization);

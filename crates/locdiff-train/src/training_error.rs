@@ -46,7 +46,7 @@ pub enum TrainingError {
     },
     /// An earlier version began the run, and didn't write what its embeddings are.
     #[error(
-        "{path} is not there: an earlier version of the program began this run. Resume it once with `locdiff train … \
+        "{path} is missing: an earlier version of the program began this run. Resume it once with `locdiff train … \
          --resume`, which writes the file", path = path.display()
     )]
     NoRunData {
@@ -64,7 +64,7 @@ pub enum TrainingError {
         now: String,
     },
     /// There is a run already.
-    #[error("{path} holds a run already: resume it with --resume, or choose another directory", path = .0.display())]
+    #[error("{path} contains a run already: resume it with --resume, or choose another directory", path = .0.display())]
     Exists(PathBuf),
     /// The configuration of the run that is resumed is another one.
     #[error("{path} was started with another configuration:\n{difference}", path = path.display())]

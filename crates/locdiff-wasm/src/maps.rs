@@ -37,7 +37,7 @@ const USABLE_ERROR: f64 = 0.2;
 #[non_exhaustive]
 pub enum Problem {
     /// A text that isn't JSON, or not what was asked for.
-    #[error("not understood: {0}")]
+    #[error("the record is not valid JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// No density has that number.
     #[error("there is no density number {0}: it was released, or never opened")]

@@ -333,7 +333,7 @@ fn every_kind_is_opened_measured_and_drawn() {
 fn problems_have_words() {
     let mut maps = Maps::default();
     let words = |problem: Problem| problem.to_string();
-    assert!(words(maps.open("{").unwrap_err()).starts_with("not understood"));
+    assert!(words(maps.open("{").unwrap_err()).starts_with("the record is not valid JSON"));
     let wrong = r#"{"kind":"exponential","max_degree":3,"coefficients":[0,0,0,0]}"#;
     assert!(words(maps.open(wrong).unwrap_err()).contains("max_degree 3"));
     let huge = r#"{"kind":"exponential","max_degree":1,"coefficients":[0,1e300,0,0]}"#;

@@ -14,7 +14,7 @@ interface Key {
 
 export const KEYS: readonly Key[] = [
   { keys: ["a"], command: "accept", words: ["a", "Accept the estimate, of all selected pictures if there are any"] },
-  { keys: ["r"], command: "reject", words: ["r", "Reject it"] },
+  { keys: ["r"], command: "reject", words: ["r", "Reject the estimate"] },
   { keys: ["u"], command: "undo", words: ["u", "Undo the last decision"] },
   { keys: ["c"], command: "clear", words: ["c", "Clear the decision: the picture is undecided again"] },
   { keys: ["j"], inList: ["ArrowDown"], command: "next", words: ["j or ↓", "Next picture"] },
@@ -23,7 +23,7 @@ export const KEYS: readonly Key[] = [
   { keys: [], inList: ["PageUp"], command: "previousPage" },
   { keys: [], inList: ["Home"], command: "first" },
   { keys: [], inList: ["End"], command: "last" },
-  { keys: ["x"], inList: [" "], command: "toggle", words: ["x or Space", "Select the picture, or not"] },
+  { keys: ["x"], inList: [" "], command: "toggle", words: ["x or Space", "Select or deselect the picture"] },
   { keys: ["J"], inList: ["Shift+ArrowDown"], command: "extendNext", words: ["Shift+J, Shift+↓", "Select to the next picture"] },
   { keys: ["K"], inList: ["Shift+ArrowUp"], command: "extendPrevious", words: ["Shift+K, Shift+↑", "Select to the previous picture"] },
   { keys: ["A"], command: "all", words: ["Shift+A", "Select all pictures shown, or none"] },

@@ -74,10 +74,10 @@ ${references.join("\n")}
   const sameHash = visit.localSha256 === null ? "computed by the server" : visit.localSha256 === image.sha256 ? "computed by the server and by the browser, the same" : `computed by the server; the browser computes ${visit.localSha256}`;
   const footprint = groundOf(visit)?.footprint;
   const limits = [
-    "This is a prediction by a statistical model, not evidence of where the picture was taken. It says where such pictures are usually taken.",
+    "This is a prediction by a statistical model, not evidence of where the picture was taken. The model predicts where such pictures are usually taken.",
     model.calibrated
-      ? "The model is calibrated on pictures of its own kind: of many such answers, about as many are right as their probabilities say. That need not hold for pictures of another kind, or for those that were edited or generated."
-      : "The model is not calibrated: its numbers are scores. They rank places, but are no probabilities.",
+      ? "The model is calibrated on pictures of its own kind: of many such answers, about as many are right as their probabilities state. This may be wrong for pictures of another kind, and for edited or generated pictures."
+      : "The model is not calibrated: its numbers are scores. Scores rank places; they are not probabilities.",
     "A place that isn't among the candidates is not excluded. Confirm a location by other means: landmarks, shadows, signs, a second source.",
     "Names are those of the nearest known town to a point, borders are Natural Earth's (1:50 million): neither is a statement about who rules where.",
   ];

@@ -145,7 +145,7 @@ class Answer:
         """
         svg = path is not None and os.fspath(path).lower().endswith(".svg")
         if svg and ax is not None:
-            raise OptionError("plot() shows PNG on an axis: give a path that ends in .png, or no axis")
+            raise OptionError("plot() draws only PNG on an axis: give a path that ends in .png, or no axis")
         picture = self._native.plot(projection, svg)
         if path is not None:
             with open(path, "wb") as file:

@@ -73,7 +73,7 @@ def pixels_of_pillow(image: Any, name: str | None) -> Given:
 
 def pixels_of_array(array: Any, name: str | None) -> Given:
     if str(array.dtype) != "uint8":
-        raise ImageError(f"an array of {array.dtype} is not an image: pixels are uint8, from 0 to 255")
+        raise ImageError(f"an array of {array.dtype} is not an image: use uint8, from 0 to 255")
     shape: tuple[int, ...] = tuple(array.shape)
     if len(shape) == 2:
         array = array.reshape(*shape, 1).repeat(3, axis=2)
@@ -84,5 +84,5 @@ def pixels_of_array(array: Any, name: str | None) -> Given:
         over = (array[:, :, :3].astype("uint32") * alpha + 255 * (255 - alpha) + 127) // 255
         array = over.astype("uint8")
     elif len(shape) != 3 or shape[2] != 3:
-        raise ImageError(f"an array of shape {list(shape)} is not an image: [height, width, 3]")
+        raise ImageError(f"an array of shape {list(shape)} is not an image: use [height, width, 3]")
     return (name, None, array.tobytes(), (shape[1], shape[0]))

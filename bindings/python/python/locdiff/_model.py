@@ -135,7 +135,7 @@ class Model:
         if errors not in ("raise", "return"):
             raise OptionError(f'errors {errors!r}: use "raise" or "return"')
         if not 1 <= top <= 100:
-            raise OptionError(f"top {top}: from 1 to 100")
+            raise OptionError(f"top is {top}: use 1 to 100")
         one = is_one(images)
         answers = self._native.locate([given(images, name)] if one else all_given(images, names), top)
         if one or errors == "raise":
@@ -183,7 +183,7 @@ class Model:
         array = xp.asarray(embeddings, "float32")
         array = array[:, None, :] if array.ndim == 2 else array
         if array.ndim != 3:
-            raise OptionError(f"embeddings of shape {list(array.shape)}: [images, width] or [images, views, width]")
+            raise OptionError(f"embeddings of shape {list(array.shape)}: use [images, width] or [images, views, width]")
         areas = self._recipe[3] or ()
         return [Answer(answer, areas) for answer in self._native.locate_embeddings(array, top)]
 
@@ -217,7 +217,7 @@ def open(
     'earth-view'
     """
     if threads is not None and threads < 1:
-        raise OptionError(f"threads {threads}: at least 1")
+        raise OptionError(f"threads is {threads}: use at least 1")
     opening: dict[str, Any] = {
         "device": device,
         "encoder": None if encoder is None else os.fspath(encoder),
@@ -237,7 +237,7 @@ def _json(options: dict[str, Any]) -> str:
     try:
         return json.dumps(options)
     except TypeError as error:
-        raise OptionError(f"how the model is asked: {error}") from error
+        raise OptionError(f"options of the model: {error}") from error
 
 
 def _reopened(name: str, opening: dict[str, Any], options: dict[str, Any], within: tuple[str, ...] | None) -> Model:

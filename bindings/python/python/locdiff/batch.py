@@ -269,11 +269,11 @@ def _command(arguments: Sequence[str]) -> int:
 
     parser = argparse.ArgumentParser(prog="locdiff batch run", description="Do all units that are open.")
     parser.add_argument("job", help="the job: a directory, or an address such as s3://bucket/prefix")
-    parser.add_argument("--engine", choices=["local", "ray", "spark"], default="local", help="who schedules the units")
+    parser.add_argument("--engine", choices=["local", "ray", "spark"], default="local", help="what schedules the units")
     parser.add_argument("--threads", type=int, metavar="N", help="processors that the engine reserves for a unit")
     parser.add_argument("--device", default="cpu", help="where to compute")
-    parser.add_argument("--address", help="of the Ray cluster [default: auto]")
-    parser.add_argument("--stalled-after", type=float, default=3600.0, metavar="SECONDS", help="fail if no unit ends for so long")
+    parser.add_argument("--address", help="address of the Ray cluster [default: auto]")
+    parser.add_argument("--stalled-after", type=float, default=3600.0, metavar="SECONDS", help="fail if no unit ends for this time")
     parser.add_argument("--json", action="store_true", help="one JSON object per unit on stdout")
     given = parser.parse_args(arguments)
     reports: list[Report] = []

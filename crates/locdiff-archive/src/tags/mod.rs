@@ -29,22 +29,24 @@ pub enum TagError {
     #[error("the picture has a place already: use --force to replace it")]
     HasPlace,
     /// Neither a JPEG nor a PNG file.
-    #[error("places are written into JPEG and PNG files only: write a sidecar")]
+    #[error("only JPEG and PNG files can contain a place: write a sidecar, without --in-place")]
     Format,
     /// The file is not what its first bytes promise.
     #[error("the file is damaged: {0}")]
     Damaged(&'static str),
     /// The Exif data of a JPEG is limited to 64 KB.
-    #[error("the Exif data of this JPEG has no room for a place: write a sidecar")]
+    #[error(
+        "the Exif data of this JPEG has no room for a place: write a sidecar, without --in-place"
+    )]
     Full,
     /// A sidecar is not XML.
     #[error("the sidecar is not valid XML: {0}")]
     Xml(String),
     /// A file has changed since it was read or written.
-    #[error("{0} was changed by another program: it is left as it is")]
+    #[error("{0} was changed by another program: this file is not restored")]
     Changed(PathBuf),
     /// The backup of a picture is gone, or is not that picture.
-    #[error("the backup {0} is missing or was changed: the picture is left as it is")]
+    #[error("the backup {0} is missing or was changed: the picture is not restored")]
     Backup(PathBuf),
     /// A file can't be read or written.
     #[error("{path}: {source}")]

@@ -70,7 +70,8 @@ pub fn edited_sidecar(text: &str, tag: &PlaceTag, force: bool) -> Result<String,
         None => {
             let free = |prefix: &&str| first.lookup_namespace_uri(Some(prefix)).is_none();
             let prefix = ["exif", "exifGps", "locdiffExif"].into_iter().find(free);
-            let prefix = prefix.ok_or(TagError::Damaged("all prefixes for Exif are taken"))?;
+            let prefix =
+                prefix.ok_or(TagError::Damaged("the sidecar uses all prefixes for Exif"))?;
             format!(" xmlns:{prefix}=\"{EXIF}\"{}", attributes(prefix, tag))
         }
     };

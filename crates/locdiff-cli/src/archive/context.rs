@@ -184,7 +184,7 @@ fn restricted(density: Density, within: &[Constraint]) -> (Density, Vec<String>)
     let mut restricted = density;
     for area in within {
         let inside = restricted.survey().probability_in(area.area());
-        stated.push(format!("stated: within {area}, which had {:.1} %", 100.0 * inside));
+        stated.push(format!("stated: within {area}; before, {:.1} % was there", 100.0 * inside));
         let smaller = restricted.restricted_to(area.area().clone());
         let smaller = smaller.or_else(|_| Density::uniform().restricted_to(area.area().clone()));
         // Areas that exclude each other leave what the first one left.

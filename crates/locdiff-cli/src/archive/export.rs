@@ -13,10 +13,10 @@ use crate::whole_file::write_file;
 pub(crate) struct Arguments {
     /// The library that `locdiff scan` made
     library: PathBuf,
-    /// How places are written. Each place says whether it was measured, corrected by hand, or estimated
+    /// How places are written. Each place is marked as measured, corrected by hand, or estimated
     #[arg(short, long, value_enum)]
     format: Format,
-    /// Where to; stdout without it
+    /// Output file [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -90,7 +90,7 @@ pub(super) fn predict(
                 // Gone or changed since it was read: the next scan will see.
                 Err(PhotoError::Unreadable { .. }) => {
                     progress.line(&format!(
-                        "{} changed meanwhile: left for the next scan",
+                        "{} changed during this scan: scan again to predict its place",
                         picture.path
                     ));
                 }

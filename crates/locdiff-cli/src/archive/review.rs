@@ -16,7 +16,7 @@ const PORT: u16 = 8418;
 pub(crate) struct Arguments {
     /// The library that `locdiff scan` made
     library: PathBuf,
-    /// The port; 0 takes any that is free. Only this machine can connect
+    /// The port; 0 chooses a free port. Only this machine can connect
     #[arg(short, long, default_value_t = PORT)]
     port: u16,
 }

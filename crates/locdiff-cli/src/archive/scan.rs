@@ -34,31 +34,31 @@ pub(crate) struct Arguments {
     /// Folders of pictures. Everything below them is scanned, but nothing is changed there
     #[arg(required = true, value_name = "FOLDER")]
     folders: Vec<PathBuf>,
-    /// Where results are stored: one SQLite file, which is made if it is not there. The same command again handles only new
+    /// Where results are stored: one SQLite file, which is created if it does not exist. Run the command again to add new
     /// and changed files
     #[arg(short, long, value_name = "FILE")]
     library: PathBuf,
-    /// Which model predicts pictures without a place: a name or a directory, as in `locdiff predict`. Without it, as
-    /// `locdiff predict` chooses
+    /// Which model predicts pictures without a place: a name or a directory, as in `locdiff predict`. Without it, the
+    /// model is chosen as by `locdiff predict`
     #[arg(short, long, value_name = "NAME")]
     model: Option<String>,
-    /// What kind of pictures they are, if you know: only models for such pictures are asked
+    /// Kind of the pictures, if you know it: only models for this kind are used
     #[arg(long, value_enum, conflicts_with = "model")]
     scene: Option<Scene>,
-    /// Only read what files tell: place, time, camera
+    /// Only read the metadata of files (place, time, camera), predict nothing
     #[arg(long, conflicts_with_all = ["model", "scene", "track", "within"])]
     no_predict: bool,
     /// A GPX file that was recorded on the way. May be given several times
     #[arg(long, value_name = "FILE")]
     track: Vec<PathBuf>,
     /// Where all these pictures were taken, if you know: a country, `land`, SOUTH,WEST,NORTH,EAST, LAT,LON,RADIUSkm,
-    /// or a GeoJSON file of polygons. Given twice, both must hold
+    /// or a GeoJSON file of polygons. If given several times, all must hold
     #[arg(short, long, value_name = "AREA", value_parser = parse_constraint, allow_hyphen_values = true)]
     within: Vec<Constraint>,
-    /// How whoever took the pictures moved
+    /// How the photographer moved
     #[arg(long, value_enum, default_value_t = Motion::Travel)]
     motion: Motion,
-    /// The time zone of cameras that state none, for files that are read now: tracks are in UTC
+    /// Time zone of pictures without one, for files that are read now. GPX tracks are in UTC
     #[arg(long, value_name = "±HH:MM", default_value = "+00:00", value_parser = parse_zone, allow_hyphen_values = true)]
     zone: String,
     /// The summary on stdout as JSON
@@ -310,7 +310,7 @@ fn print(summary: &Summary, arguments: &Arguments) -> anyhow::Result<()> {
         )?;
     }
     if *fused > 0 {
-        writeln!(out, "{fused} places took other pictures, tracks or areas into account")?;
+        writeln!(out, "{fused} places were computed with other pictures, tracks or areas")?;
     }
     if arguments.json {
         writeln!(stdout(), "{}", serde_json::to_string(summary)?)?;

@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     /// Places that were accepted or corrected in `locdiff review`. This is the default
     #[arg(long, conflicts_with = "confidence")]
     accepted: bool,
-    /// Also places that nobody looked at, if the best candidate has at least this probability, or score: 0 to 1
+    /// Also write places that were not reviewed, if the best candidate has at least this probability (or score), 0 to 1
     #[arg(long, value_name = "P", value_parser = parse_confidence)]
     confidence: Option<f64>,
     /// Write into JPEG and PNG files themselves, after a copy of each (`name.jpg_original`). Without it, into sidecars
@@ -45,22 +45,23 @@ pub(crate) struct Arguments {
     /// Replace places that cameras or other programs wrote
     #[arg(long)]
     force: bool,
-    /// Write nothing finer than a grid of so many km
+    /// Round places to a grid of this many km
     #[arg(long, value_name = "KM", value_parser = parse_precision)]
     precision: Option<f64>,
-    /// What was done on stdout as JSON
+    /// Print the summary on stdout as JSON
     #[arg(long)]
     json: bool,
 }
 
 fn parse_confidence(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number| (0.0..=1.0).contains(number));
-    number.ok_or_else(|| "a number from 0 to 1".to_owned())
+    number.ok_or_else(|| "not a number from 0 to 1".to_owned())
 }
 
 fn parse_precision(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|km: &f64| *km > 0.0 && *km <= 5000.0);
-    number.ok_or_else(|| "kilometers, more than 0 and at most 5000".to_owned())
+    number
+        .ok_or_else(|| "not a number of kilometers that is more than 0 and at most 5000".to_owned())
 }
 
 /// What was done, or would be.

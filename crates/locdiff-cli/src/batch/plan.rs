@@ -28,13 +28,13 @@ pub(crate) struct Arguments {
     /// For embed: the encoder. For locate: the image encoder of a model that `locdiff train` made, if it is not an installed one
     #[arg(long, value_name = "NAME")]
     encoder: Option<String>,
-    /// For locate: where images can only have been taken, as in `locdiff predict --within`
+    /// For locate: restrict answers to an area, as in `locdiff predict --within`
     #[arg(short, long, value_name = "AREA", allow_hyphen_values = true)]
     within: Vec<String>,
     /// For locate: how many candidates an answer has at most
     #[arg(short = 'k', long, value_name = "K", default_value_t = Task::TOP as u64, value_parser = clap::value_parser!(u64).range(1..=100))]
     top: u64,
-    /// Rows of a unit. A unit that is interrupted begins anew
+    /// Rows per unit. An interrupted unit starts again at its first row
     #[arg(long, value_name = "N", default_value_t = PlanOptions::ROWS_PER_UNIT as u64, value_parser = clap::value_parser!(u64).range(1..))]
     rows_per_unit: u64,
     /// Add the ids of cells of the Earth, for example h3:7
@@ -52,11 +52,11 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// Predict where it was taken.
+    /// Predict where the image was taken.
     Locate,
-    /// Turn it into an embedding.
+    /// Turn the image into an embedding.
     Embed,
-    /// Only read and decode it: finds damaged images, and rehearses a plan and an engine.
+    /// Only read and decode the image: finds damaged images, and tests the plan and the engine.
     Check,
 }
 
@@ -66,7 +66,7 @@ impl Arguments {
         let options = self.inference.options();
         let only = |kind: &str, flags: &[(&str, bool)]| match flags.iter().find(|(_, given)| *given)
         {
-            Some((flag, _)) => Err(format!("{flag} is not for --task {kind}")),
+            Some((flag, _)) => Err(format!("{flag} cannot be used with --task {kind}")),
             None => Ok(()),
         };
         match self.task {
@@ -85,7 +85,7 @@ impl Arguments {
                 let encoder = self.encoder.as_ref().ok_or("--task embed needs --encoder")?;
                 let views = u32::try_from(options.views.unwrap_or(1)).unwrap_or(u32::MAX);
                 if views == 0 {
-                    return Err("--views 0: at least one is needed".to_owned());
+                    return Err("--views must be at least 1".to_owned());
                 }
                 Ok(Task::embed(encoder, views, options.seed.unwrap_or(0)))
             }

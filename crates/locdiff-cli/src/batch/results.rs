@@ -19,7 +19,7 @@ pub(crate) struct StatusArguments {
 pub(crate) struct FinishArguments {
     /// The job: a directory, or an address such as s3://bucket/prefix
     job: String,
-    /// Accept ids that occur more than once: the input has them more than once
+    /// Accept ids that occur more than once, because the input repeats them
     #[arg(long)]
     repeated_ids: bool,
     /// As JSON

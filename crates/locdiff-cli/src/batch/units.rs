@@ -17,7 +17,7 @@ use crate::{NONSENSE, interruption, memory, refused};
 pub(crate) struct RunArguments {
     /// The job: a directory, or an address such as s3://bucket/prefix
     job: String,
-    /// Who schedules the units
+    /// Engine that schedules the units
     #[arg(long, value_enum, default_value_t = Engine::Local)]
     engine: Engine,
     #[command(flatten)]
@@ -50,7 +50,7 @@ struct ComputingArguments {
     /// Threads that compute [default: the processors that were reserved for this process]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     threads: Option<u64>,
-    /// Where to compute: cpu, cuda:N, wgpu or metal, as far as this program was built for them
+    /// Device to compute on: cpu, cuda:N, wgpu or metal, if this program was built with it
     #[arg(long, default_value = "cpu")]
     device: String,
     /// One JSON object per unit on stdout

@@ -15,17 +15,17 @@ const SHOWN: usize = 10;
 
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// Which one: im2gps, im2gps3k, yfcc4k, yfcc26k, gws15k, osv5m or mp16. Without it, a list of all
+    /// The test set: im2gps, im2gps3k, yfcc4k, yfcc26k, gws15k, osv5m or mp16. Without a name, all are listed
     name: Option<String>,
-    /// Make its manifest of this file of places, as its makers publish it
+    /// Make the manifest from this file of places, as published by the authors
     #[arg(long, value_name = "FILE", requires = "name")]
     places: Option<PathBuf>,
-    /// The folder of its images, however they were unpacked: the manifest is written there, of those
-    /// that are there. Without it, it is printed
+    /// The folder of the images, also in subfolders. The manifest of the images that are found is
+    /// written there. Without --images, the manifest is printed
     #[arg(long, value_name = "DIR", requires = "places")]
     images: Option<PathBuf>,
-    /// Check a manifest, or the one in a folder: how many images, whether their files are there, and for
-    /// a known set whether it is whole
+    /// Check a manifest, or the manifest in a folder: the number of images, missing files, and for
+    /// a known set whether it is complete
     #[arg(long, value_name = "PATH", conflicts_with = "places")]
     check: Option<PathBuf>,
 }
@@ -57,7 +57,7 @@ fn list() -> anyhow::Result<()> {
     }
     writeln!(
         out,
-        "\n`locdiff evaluate data NAME` says where to get one and how to make its manifest."
+        "\n`locdiff evaluate data NAME` shows where to get a test set and how to make its manifest."
     )?;
     Ok(())
 }
@@ -70,8 +70,8 @@ fn describe(benchmark: &Benchmark) -> anyhow::Result<()> {
     writeln!(out, "images   {images}")?;
     writeln!(out, "get it   {}", benchmark.source)?;
     writeln!(out, "places   {}", benchmark.file)?;
-    writeln!(out, "licence  {}\n", benchmark.licence)?;
-    writeln!(out, "Its manifest, and whether it is whole:\n")?;
+    writeln!(out, "license  {}\n", benchmark.licence)?;
+    writeln!(out, "Make the manifest, then check it:\n")?;
     writeln!(out, "    locdiff evaluate data {key} --places FILE --images DIR")?;
     writeln!(out, "    locdiff evaluate data {key} --check DIR")?;
     Ok(())
@@ -101,16 +101,16 @@ fn check(path: &Path, known: Option<&Benchmark>) -> anyhow::Result<ExitCode> {
     write!(out, "{}: {} images", manifest.display(), found.images)?;
     match (found.expected, known) {
         (Some(expected), Some(known)) if expected == found.images => {
-            writeln!(out, ", as {} has them", known.name)?;
+            writeln!(out, ", as many as {} has", known.name)?;
         }
         (Some(expected), Some(known)) => writeln!(out, ", but {} has {expected}", known.name)?,
         _ => writeln!(out)?,
     }
     let missing = found.files_missing.len();
     if missing == 0 {
-        writeln!(out, "every image's file is there")?;
+        writeln!(out, "no file is missing")?;
     } else {
-        writeln!(out, "{missing} files are not there:")?;
+        writeln!(out, "{missing} files are missing:")?;
         for name in found.files_missing.iter().take(SHOWN) {
             writeln!(out, "  {name}")?;
         }

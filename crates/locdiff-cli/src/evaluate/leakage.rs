@@ -21,13 +21,13 @@ pub(super) struct Arguments {
     /// The test set: a table of places, a manifest, or a folder of embeddings
     #[arg(long, value_name = "PATH")]
     test: PathBuf,
-    /// The training set, likewise. If both are folders of embeddings, these are compared too
+    /// The training set, in the same formats. If both are folders of embeddings, embeddings are compared too
     #[arg(long, value_name = "PATH")]
     training: PathBuf,
     /// Places at most this far apart count as shared
     #[arg(long, value_name = "KM", default_value_t = LEAKAGE_KM)]
     within_km: f64,
-    /// Embeddings with at least this cosine count as of almost the same picture
+    /// Two pictures count as almost the same if the cosine of their embeddings is at least this
     #[arg(long, value_name = "COSINE", default_value_t = LEAKAGE_COSINE)]
     cosine: f64,
     /// One JSON object with all pairs
@@ -70,10 +70,10 @@ fn print(
     let mut out = stdout().lock();
     let (images, trained) = (test.places.len(), training.places.len());
     let share = |count: usize| 100.0 * count as f64 / images as f64;
-    writeln!(out, "{images} images of test, {trained} of training")?;
+    writeln!(out, "{images} test images, {trained} training images")?;
     writeln!(
         out,
-        "{} ({:.2} %) were taken within {} km of one of training",
+        "{} ({:.2} %) were taken within {} km of a training image",
         places.len(),
         share(places.len()),
         arguments.within_km
@@ -86,7 +86,7 @@ fn print(
     if let Some(twins) = embeddings {
         writeln!(
             out,
-            "{} ({:.2} %) have an embedding with a cosine of {} or more to one of training",
+            "{} ({:.2} %) have an embedding with a cosine of {} or more to a training image",
             twins.len(),
             share(twins.len()),
             arguments.cosine
@@ -102,7 +102,7 @@ fn print(
 
 fn more(out: &mut impl Write, count: usize) -> std::io::Result<()> {
     if count > SHOWN {
-        writeln!(out, "  and {} more: --json names them all", count - SHOWN)?;
+        writeln!(out, "  and {} more: --json lists them all", count - SHOWN)?;
     }
     Ok(())
 }

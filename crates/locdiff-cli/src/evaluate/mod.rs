@@ -34,19 +34,19 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Public test sets: where to get them, how they become a manifest, whether one is whole
+    /// Public test sets: where to get one, how to make its manifest, how to check it
     Data(data::Arguments),
-    /// What a test set shares with training: places, and pictures that are almost the same
+    /// Find what a test set shares with a training set: places, and pictures that are almost the same
     Leakage(leakage::Arguments),
 }
 
 #[derive(Args)]
 struct Scoring {
-    /// A table of anybody's answers: columns for image, latitude and longitude under any usual name,
-    /// or two numbers per line in the order of the truth
+    /// A table of the answers of any model: columns for image, latitude and longitude under any usual
+    /// name, or two numbers per line in the order of --truth
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "data"])]
     predictions: Option<PathBuf>,
-    /// A table of the true places. Not needed if the table of answers holds them too
+    /// A table of the true places. Not needed if the table of answers contains them
     #[arg(long, value_name = "FILE", requires = "predictions")]
     truth: Option<PathBuf>,
     /// A model: its name as in `locdiff predict`, or its directory such as runs/first/model
@@ -56,17 +56,17 @@ struct Scoring {
     /// wrote with the model's encoder
     #[arg(long, value_name = "PATH", requires = "model")]
     data: Option<PathBuf>,
-    /// Of embeddings, score at most so many rows
+    /// Score at most this many rows of embeddings
     #[arg(long, value_name = "N", requires = "data", value_parser = clap::value_parser!(u64).range(1..))]
     rows: Option<u64>,
     /// A table of another model's answers to the same images, for a paired comparison
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
-    /// Places of training, for a breakdown by the distance to the nearest: a table, a manifest, or a
-    /// folder of embeddings
+    /// Training places, for a breakdown by the distance to the nearest one: a table, a manifest, or
+    /// a folder of embeddings
     #[arg(long, value_name = "PATH")]
     training: Option<PathBuf>,
-    /// What to call the model [default: its name, or that of the file]
+    /// Name of the model in the report [default: its name, or the name of the file]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]
@@ -77,10 +77,10 @@ struct Scoring {
     /// Markdown
     #[arg(long, group = "format")]
     markdown: bool,
-    /// Also a report with maps and curves, in one HTML file
+    /// Also write a report with maps and curves, in one HTML file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Also the answers, as a table that --predictions and --against read
+    /// Also write the answers, as a table for --predictions and --against
     #[arg(long, value_name = "FILE")]
     write_predictions: Option<PathBuf>,
     #[command(flatten)]
@@ -114,8 +114,7 @@ fn score(arguments: &Scoring) -> anyhow::Result<ExitCode> {
             Err(code) => return Ok(code),
         },
         _ => {
-            let reason =
-                "give --predictions with --truth, or --model with --data; --help says more";
+            let reason = "give --predictions with --truth, or --model with --data; see --help";
             return Ok(refused(reason, NONSENSE));
         }
     };
@@ -175,7 +174,8 @@ fn read_answers(predictions: &Path, arguments: &Scoring) -> anyhow::Result<Subje
     let mut notes = pairs.notes();
     if answers.looks_like_radians {
         notes.push(
-            "every answer is within 1.6 of 0,0: if these are radians, say --radians".to_owned(),
+            "all answers are within 1.6 degrees of 0,0: if they are in radians, add --radians"
+                .to_owned(),
         );
     }
     Ok(Subject { model: stem(predictions), data: stem(&path), truth, pairs, notes })

@@ -6,7 +6,7 @@ use locdiff_sphere::{DistanceRule, GeoscoreRule, RadiusRule, Resampling};
 
 #[derive(Args)]
 pub(super) struct Options {
-    /// Whose rules hold, where the next three say nothing
+    /// Rules for scoring. --distance, --radius and --geoscore replace single rules
     #[arg(long, value_enum, default_value_t = Whose::Locdiff, value_name = "WHOSE")]
     rules: Whose,
     /// How far two places are apart [default: great-circle]
@@ -18,7 +18,7 @@ pub(super) struct Options {
     /// Whether each image's GeoScore is rounded [default: exact]
     #[arg(long, value_enum, value_name = "RULE")]
     geoscore: Option<Geoscore>,
-    /// What becomes of images without an answer
+    /// What to do with images without an answer
     #[arg(long, value_enum, default_value_t = WhatOfMissing::Refuse, value_name = "WHAT")]
     missing: WhatOfMissing,
     /// The answers are in radians
@@ -27,16 +27,16 @@ pub(super) struct Options {
     /// Bootstrap resamples of each interval; 0 for no intervals
     #[arg(long, value_name = "N", default_value_t = Resampling::default().resamples)]
     resamples: usize,
-    /// Swaps of each paired test
+    /// Permutations of each paired test
     #[arg(long, value_name = "N", default_value_t = Resampling::default().permutations)]
     permutations: usize,
-    /// Confidence of intervals
+    /// Confidence level of intervals
     #[arg(long, value_name = "SHARE", default_value_t = 0.95, value_parser = parse_share)]
     confidence: f64,
-    /// Of the resampling: the same seed gives the same intervals
+    /// Seed of the resampling: the same seed gives the same intervals
     #[arg(long, value_name = "N", default_value_t = 1)]
     resampling_seed: u64,
-    /// Neighbours of density and coverage
+    /// Number of neighbors for the scores density and coverage
     #[arg(long, value_name = "K", default_value_t = locdiff_sphere::MANIFOLD_NEIGHBOURS, value_parser = parse_count)]
     neighbours: usize,
 }
@@ -82,11 +82,11 @@ enum Geoscore {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum WhatOfMissing {
-    /// No scores.
+    /// Fail without scores.
     Refuse,
-    /// Left out, and counted.
+    /// Leave these images out, and report their number.
     Skip,
-    /// As wrong as can be: the antipode, and a uniform density.
+    /// Count these images as wrong: answered with the antipode and a uniform density.
     Worst,
 }
 

@@ -43,7 +43,7 @@ pub(super) fn of_gallery(
         Some(name) => open(name, device)?,
         None => open(&stored.name, device).with_context(|| {
             let path = gallery.path().display();
-            format!("the encoder of the gallery {path} (--encoder gives its directory)")
+            format!("the encoder of the gallery {path} (give the directory of the encoder with --encoder)")
         })?,
     };
     check(gallery, &encoder.record().for_gallery(encoder.width()))?;
@@ -54,7 +54,7 @@ pub(super) fn of_gallery(
 pub(crate) fn check(gallery: &Gallery, found: &EncoderIdentity) -> anyhow::Result<()> {
     gallery.check_encoder(found).map_err(|error| match &error {
         GalleryError::OtherEncoder { expected, .. } => anyhow::anyhow!(
-            "{error}. Embed with `--encoder {}`, or build a gallery of its own for the other encoder",
+            "{error}. Embed with `--encoder {}`, or build another gallery for the other encoder",
             expected.name
         ),
         _ => error.into(),

@@ -21,13 +21,13 @@ pub(crate) struct Arguments {
     #[arg(value_name = "DIR")]
     gallery: PathBuf,
     /// Photographs that are not in the gallery, with their places: embeddings that `locdiff embed` wrote, or images (a
-    /// folder, a manifest or a WebDataset). 50 are needed, some hundreds are better
+    /// folder, a manifest or a WebDataset). At least 50 photographs are needed, several hundred are better
     #[arg(long, value_name = "HELD_OUT")]
     data: PathBuf,
-    /// What embeds images [default: the gallery's encoder, by its name]
+    /// Encoder of the images [default: the gallery's encoder, by its name]
     #[arg(long, value_name = "NAME")]
     encoder: Option<String>,
-    /// Where to compute: cpu, cuda:N, wgpu or metal, as far as this program was built for them
+    /// Device to compute on: cpu, cuda:N, wgpu or metal, if this program was built with it
     #[arg(long, default_value = "cpu")]
     device: String,
     /// One JSON object
@@ -67,8 +67,8 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     if fitted.width_km < SAME_PLACE_KM {
         note(
-            "warning: some held-out photographs have exactly the place of a reference, and the fit promises meters. Hold out \
-             whole trips, or places that are not in the gallery",
+            "warning: some held-out photographs have exactly the place of a reference, so the fitted width is only \
+             meters. Hold out whole trips, or places that are not in the gallery",
         );
     }
     Ok(())

@@ -24,13 +24,13 @@ use rows::Rows;
 pub(crate) enum Command {
     /// Make a gallery of embeddings, of images, or of a list of coordinates
     Build(build::Arguments),
-    /// Add to a gallery. It has either its old rows or all of the new ones too, whatever happens
+    /// Add references to a gallery. If the command is interrupted, the gallery is not changed
     Add(add::Arguments),
-    /// What a gallery contains: its encoder, how many references, how dense, whether it is fitted
+    /// Show what a gallery contains: its encoder, number and density of references, and whether it is fitted
     Info(info::Arguments),
-    /// The references that are most similar to a photograph
+    /// Find the references that are most similar to a photograph
     Search(search::Arguments),
-    /// Measure on other photographs how near similar references are. After that the gallery returns densities
+    /// Measure on other photographs how near similar references are. A fitted gallery returns densities
     Fit(fit::Arguments),
 }
 

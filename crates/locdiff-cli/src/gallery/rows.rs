@@ -27,18 +27,18 @@ const BATCH: usize = 1024;
 /// What becomes references.
 #[derive(Args)]
 pub(crate) struct Input {
-    /// A folder of embeddings that `locdiff embed` wrote (of several views of an image, the first is taken); or images,
+    /// A folder of embeddings that `locdiff embed` wrote (of several views of an image, the first is used); or images,
     /// which are embedded first: a folder, a manifest (.csv or .parquet with path, latitude, longitude), or a WebDataset
     #[arg(long, value_name = "PATH", required_unless_present = "places")]
     data: Option<PathBuf>,
-    /// A list of coordinates instead of images: a table with columns latitude, longitude and, if you like, id. The gallery
+    /// A list of coordinates instead of images: a table with columns latitude, longitude and (optional) id. The gallery
     /// is made by GeoCLIP's location encoder, and photographs are compared by GeoCLIP's image encoder
     #[arg(long, value_name = "FILE", conflicts_with = "data")]
     places: Option<PathBuf>,
-    /// What embeds images: earth-view, geoclip, the name of an installed encoder, or its directory
+    /// Encoder of the images: earth-view, geoclip, the name of an installed encoder, or its directory
     #[arg(long, value_name = "NAME")]
     encoder: Option<String>,
-    /// Where to compute: cpu, cuda:N, wgpu or metal, as far as this program was built for them
+    /// Device to compute on: cpu, cuda:N, wgpu or metal, if this program was built with it
     #[arg(long, default_value = "cpu")]
     device: String,
 }
@@ -111,14 +111,14 @@ impl Rows {
             }
             return Rows::of_embeddings(data, None);
         }
-        ensure!(data.exists(), "{} is not there", data.display());
+        ensure!(data.exists(), "{} does not exist", data.display());
         let encoder = match (images.gallery, images.encoder) {
             (Some(gallery), name) => encoder::of_gallery(gallery, name, images.device)?,
             (None, Some(name)) => encoder::open(name, images.device)?,
             (None, None) => {
                 let reason = format!(
-                    "{} contains images: --encoder NAME says what embeds them (earth-view, geoclip, or one that \
-                     `locdiff model fetch` gets)",
+                    "{} contains images: choose an encoder with --encoder NAME (earth-view, geoclip, or an encoder \
+                     from `locdiff model fetch`)",
                     data.display()
                 );
                 return Err(Nonsense(reason).into());
@@ -133,7 +133,7 @@ impl Rows {
         let set = Dataset::open(&data.display().to_string(), OnBadShard::Fail)?;
         let layout = set.layout();
         if layout.views > 1 {
-            note(&format!("of {} views of each image, the first is taken", layout.views));
+            note(&format!("of {} views of each image, only the first is used", layout.views));
         }
         let identity = layout.encoder.for_gallery(layout.width);
         Ok(Rows { kind: Kind::Embeddings(set), identity, scratch })
@@ -223,7 +223,7 @@ impl Rows {
 }
 
 pub(crate) fn interrupted() -> anyhow::Error {
-    anyhow::anyhow!("interrupted: the gallery is as it was before")
+    anyhow::anyhow!("interrupted: the gallery was not changed")
 }
 
 /// A folder of shards, which has no images, no manifest and no tars; or an address in an object store.
@@ -247,7 +247,9 @@ fn manifest_in(data: &Path) -> PathBuf {
 
 /// Where embeddings of images are written until they are in the gallery. The same command finds them again.
 fn scratch_beside(out: &Path, data: &Path, encoder: &dyn Embedder) -> anyhow::Result<PathBuf> {
-    let name = out.file_name().with_context(|| format!("{} has no name", out.display()))?;
+    let name = out
+        .file_name()
+        .with_context(|| format!("{} is not the name of a directory", out.display()))?;
     let data = data.canonicalize().with_context(|| data.display().to_string())?;
     let mut digest = Checksum::default();
     digest.update(data.as_os_str().as_encoded_bytes());
@@ -282,7 +284,11 @@ fn embed_images(
     })?;
     drop(progress);
     if !summary.finished {
-        bail!("{}; the same command goes on after {} embeddings", interrupted(), summary.rows);
+        bail!(
+            "{}; run the same command again to resume after {} embeddings",
+            interrupted(),
+            summary.rows
+        );
     }
     let placed = summary.rows - summary.without_place;
     if placed == 0 {

@@ -26,21 +26,21 @@ pub(crate) struct Arguments {
     /// How many references to show
     #[arg(short = 'k', long, value_name = "K", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     count: u64,
-    /// Only references there: a country, `land`, SOUTH,WEST,NORTH,EAST, LAT,LON,RADIUSkm, or a GeoJSON file of polygons.
-    /// Given twice, both must hold
+    /// Only references in this area: a country, `land`, SOUTH,WEST,NORTH,EAST, LAT,LON,RADIUSkm, or a GeoJSON file of
+    /// polygons. If given several times, all must hold
     #[arg(short, long, value_name = "AREA", value_parser = parse_constraint, allow_hyphen_values = true)]
     within: Vec<Constraint>,
-    /// Draw a map of the references: a .png or .svg file. A gallery that is fitted adds its density
+    /// Draw a map of the references: a .png or .svg file. For a fitted gallery, the map also shows the density
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     /// Divide the prior of the gallery out of the density: photographs are as probable where it has few references as
     /// where it has many
     #[arg(long)]
     even: bool,
-    /// What embeds the photograph [default: the gallery's encoder, by its name]
+    /// Encoder of the photograph [default: the gallery's encoder, by its name]
     #[arg(long, value_name = "NAME")]
     encoder: Option<String>,
-    /// Where to compute: cpu, cuda:N, wgpu or metal, as far as this program was built for them
+    /// Device to compute on: cpu, cuda:N, wgpu or metal, if this program was built with it
     #[arg(long, default_value = "cpu")]
     device: String,
     /// One JSON object

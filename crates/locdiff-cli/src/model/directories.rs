@@ -22,7 +22,7 @@ use crate::FAILED;
 
 #[derive(Args)]
 pub(crate) struct ListArguments {
-    /// One JSON object a line
+    /// One JSON object per line
     #[arg(long)]
     json: bool,
 }
@@ -38,9 +38,9 @@ pub(crate) struct ShowArguments {
 
 #[derive(Args)]
 pub(crate) struct RemoveArguments {
-    /// The name of an installed model; directories elsewhere are yours to remove
+    /// The name of an installed model; remove directories elsewhere yourself
     model: String,
-    /// Really
+    /// Remove the model without asking
     #[arg(long)]
     yes: bool,
 }
@@ -65,7 +65,7 @@ const SHOWN: [&str; 12] = [
 pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<()> {
     let home = ModelHome::from_env()?;
     let mut rows =
-        vec![(BUILT_IN.to_owned(), "earth-view".to_owned(), "in this program".to_owned())];
+        vec![(BUILT_IN.to_owned(), "earth-view".to_owned(), "built into this program".to_owned())];
     let complete = installed_models(&home);
     for (name, directory) in model_directories(&home) {
         let (kind, note) = match directory {
@@ -74,7 +74,7 @@ pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<()> {
                 let mut note = format!("{megabytes:.1} MB in {}", directory.path().display());
                 let published = [ModelKind::Geoclip, ModelKind::Flow].contains(&directory.kind());
                 if published && !complete.contains(&name) {
-                    note.push_str("; not complete: `locdiff doctor` says what is missing");
+                    note.push_str("; not complete: see `locdiff doctor`");
                 }
                 (directory.kind().name().to_owned(), note)
             }
@@ -195,11 +195,11 @@ pub(super) fn verify(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
         if files.is_empty() && has_checksums {
             writeln!(
                 out,
-                "config.json names no checksums: this model was written by an earlier version"
+                "config.json has no checksums: this model was written by an earlier version"
             )?;
         }
         match &opened {
-            Some(problem) => writeln!(out, "it cannot be opened: {problem}")?,
+            Some(problem) => writeln!(out, "the model cannot be opened: {problem}")?,
             None if fine => writeln!(out, "{} is whole", directory.path().display())?,
             None => {}
         }
@@ -220,11 +220,11 @@ pub(super) fn remove(arguments: &RemoveArguments) -> anyhow::Result<()> {
     let directory = home.model(model);
     ensure!(
         directory.join("config.json").is_file(),
-        "there is no model in {}: `locdiff model list` says what is installed",
+        "there is no model in {}: list installed models with `locdiff model list`",
         directory.display()
     );
     if !yes {
-        bail!("this removes {} and all that is in it: say --yes", directory.display());
+        bail!("this removes {} and everything in it: add --yes to confirm", directory.display());
     }
     fs::remove_dir_all(&directory)
         .with_context(|| format!("cannot remove {}", directory.display()))?;

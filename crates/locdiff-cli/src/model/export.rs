@@ -12,7 +12,7 @@ use serde_json::json;
 pub(crate) struct Arguments {
     /// The directory that `locdiff train --out` writes
     run: PathBuf,
-    /// The checkpoint of this step [default: the newest that is whole]
+    /// The checkpoint of this step [default: the newest undamaged checkpoint]
     #[arg(long, value_name = "N")]
     step: Option<u64>,
     /// Where the model is written [default: RUN/model]
@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// Replace the model that is there
     #[arg(long)]
     force: bool,
-    /// Say on stdout, as JSON, what was written
+    /// Print what was written on stdout, as JSON
     #[arg(long)]
     json: bool,
 }

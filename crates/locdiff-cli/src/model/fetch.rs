@@ -25,10 +25,10 @@ pub(crate) struct Arguments {
     /// clip-vit-l-14-336, streetclip, dinov2-{s,b,l}-14, dinov2-{s,b,l}-14-reg, or any `owner/name` on the hub;
     /// `@revision` pins a commit of an encoder
     name: String,
-    /// Accept the licence that is printed, if it forbids commercial use; needed once
+    /// Accept a license that forbids commercial use; needed once per model
     #[arg(long)]
     accept_license: bool,
-    /// Say on stdout, as JSON, what was fetched
+    /// Print what was fetched on stdout, as JSON
     #[arg(long)]
     json: bool,
 }
@@ -54,11 +54,15 @@ fn fetch_geoclip() -> anyhow::Result<Value> {
     let home = ModelHome::from_env()?;
     let directory = home.model("geoclip");
     if directory.join("config.json").is_file() {
-        writeln!(stderr(), "GeoCLIP's own part is in {} already", directory.display())?;
+        writeln!(
+            stderr(),
+            "GeoCLIP's head, location encoder and gallery are in {} already",
+            directory.display()
+        )?;
     } else {
         writeln!(
             stderr(),
-            "geoclip: licence MIT; its own part by `pip download {GEOCLIP_PACKAGE}`"
+            "geoclip: license MIT; getting its wheel with `pip download {GEOCLIP_PACKAGE}`"
         )?;
         let folder = tempfile::tempdir()?;
         pip_download(folder.path())?;
@@ -67,10 +71,14 @@ fn fetch_geoclip() -> anyhow::Result<Value> {
             .filter(|path| path.extension().is_some_and(|ending| ending == "whl"))
             .collect();
         let [wheel] = &wheels[..] else {
-            bail!("pip brought {} wheels, expected one", wheels.len())
+            bail!("pip downloaded {} wheels, expected one", wheels.len())
         };
         install_geoclip(wheel, &directory, false)?;
-        writeln!(stderr(), "GeoCLIP's own part is in {}", directory.display())?;
+        writeln!(
+            stderr(),
+            "GeoCLIP's head, location encoder and gallery are in {}",
+            directory.display()
+        )?;
     }
     if let Some(backbone) = home.encoder(GEOCLIP_BACKBONE) {
         writeln!(stderr(), "{GEOCLIP_BACKBONE} is in {} already", backbone.display())?;
@@ -98,15 +106,15 @@ fn pip_download(folder: &Path) -> anyhow::Result<()> {
                 ensure!(
                     status.success(),
                     "`pip download {GEOCLIP_PACKAGE}` failed: see above. If you get the wheel another way, \
-                     `locdiff model import geoclip WHEEL` takes it"
+                     install it with `locdiff model import geoclip WHEEL`"
                 );
                 return Ok(());
             }
         }
     }
     bail!(
-        "there is no Python here, whose pip gets GeoCLIP's wheel. Get geoclip-1.3.0-py3-none-any.whl from \
-         the package index another way; `locdiff model import geoclip WHEEL` takes it"
+        "GeoCLIP's wheel is downloaded with pip, but no Python was found. Download geoclip-1.3.0-py3-none-any.whl \
+         from the package index, then install it with `locdiff model import geoclip WHEEL`"
     )
 }
 

@@ -37,14 +37,14 @@ pub(super) fn fetch_flow(published: &PublishedFlow, accept: bool) -> anyhow::Res
         None => fetch_encoder(published.encoder, accept)?,
     };
     let opened = open_encoder(published.encoder, &home, &device_by_name("cpu")?)?;
-    let opened = opened.context("the encoder was fetched and is not there")?;
+    let opened = opened.context("the encoder was fetched, but cannot be found")?;
     let path = fetched.directory.join("config.json");
     let config = fs::read_to_string(&path)?;
     let network: FlowConfig = serde_json::from_str(&config)
         .with_context(|| format!("{} is not the configuration of a flow", path.display()))?;
     if network.cond_dim != opened.width() {
         bail!(
-            "{repository} takes embeddings of {} numbers, {encoder} gives {}",
+            "{repository} needs embeddings of {} numbers, {encoder} returns {}",
             network.cond_dim,
             opened.width()
         );

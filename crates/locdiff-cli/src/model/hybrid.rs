@@ -18,28 +18,28 @@ pub(crate) struct Arguments {
     /// The density model: a name, or a directory such as runs/first/model
     #[arg(long, value_name = "MODEL")]
     model: String,
-    /// The gallery's directory, of the same encoder
+    /// The gallery's directory; the gallery must use the encoder of the model
     #[arg(long, value_name = "DIR")]
     gallery: PathBuf,
     /// `product`: the model's density times the gallery's likelihood. `paper`: the most similar reference within 200 km of
     /// samples of the model
     #[arg(long, default_value_t = HybridRule::Product)]
     rule: HybridRule,
-    /// Photographs that neither the model nor the gallery has seen, with their places: embeddings that `locdiff embed` wrote, or
-    /// images (a folder, a manifest or a WebDataset). The product is fitted on them; without them it takes both as
-    /// independent and is too sure of itself
+    /// Photographs that are neither in the training set of the model nor in the gallery, with their places: embeddings that
+    /// `locdiff embed` wrote, or images (a folder, a manifest or a WebDataset). The product is fitted on them. Without
+    /// --data, the product assumes that both are independent and is overconfident
     #[arg(long, value_name = "HELD_OUT")]
     data: Option<PathBuf>,
-    /// What embeds held-out images [default: the gallery's encoder, by its name]
+    /// Encoder of held-out images [default: the gallery's encoder, by its name]
     #[arg(long, value_name = "NAME", requires = "data")]
     encoder: Option<String>,
-    /// Where to compute: cpu, cuda:N, wgpu or metal, as far as this program was built for them
+    /// Device to compute on: cpu, cuda:N, wgpu or metal, if this program was built with it
     #[arg(long, default_value = "cpu")]
     device: String,
     /// Where the model is written; must not exist
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
-    /// Say on stdout, as JSON, what was written
+    /// Print what was written on stdout, as JSON
     #[arg(long)]
     json: bool,
 }
@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if let Some(fusion) = &fusion {
         writeln!(
             stderr(),
-            "fitted to {} photographs of {}: {:.3} nats per steradian, {model} alone {:.3}. `locdiff calibrate` makes probabilities of it",
+            "fitted to {} photographs of {}: {:.3} nats per steradian, {model} alone {:.3}. Calibrate the hybrid with `locdiff calibrate`",
             fusion.held_out_rows,
             fusion.held_out,
             fusion.nll_nats,

@@ -45,21 +45,21 @@ pub(crate) struct GeoclipArguments {
     /// Replace the model that is there
     #[arg(long)]
     force: bool,
-    /// Say on stdout, as JSON, what was imported
+    /// Print what was imported on stdout, as JSON
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct EncoderArguments {
-    /// What it is called from now on, for example clip-vit-l-14
+    /// Name for the encoder, for example clip-vit-l-14
     name: String,
-    /// The directory that holds it
+    /// The directory of the encoder
     directory: PathBuf,
     /// Replace the encoder that is there
     #[arg(long)]
     force: bool,
-    /// Say on stdout, as JSON, what was imported
+    /// Print what was imported on stdout, as JSON
     #[arg(long)]
     json: bool,
 }
@@ -128,10 +128,10 @@ fn import_encoder(arguments: &EncoderArguments) -> anyhow::Result<()> {
             && !name.is_empty()
             && !name.starts_with('.')
             && !RESERVED.contains(&name.as_str()),
-        "`{name}` can't be an encoder's name: letters, digits and hyphens make one"
+        "`{name}` can't be an encoder's name: use letters, digits and hyphens, and no name of a model"
     );
     ensure!(from.is_dir(), "{} is not a directory", from.display());
-    ensure!(from.join("config.json").is_file(), "{} holds no config.json", from.display());
+    ensure!(from.join("config.json").is_file(), "{} contains no config.json", from.display());
     // Opened first: what can't be used isn't copied.
     let encoder = ImageEncoder::open_as(&Reading::of(name), from, &Device::flex())?;
     let to = ModelHome::from_env()?.model(name);
@@ -139,11 +139,11 @@ fn import_encoder(arguments: &EncoderArguments) -> anyhow::Result<()> {
         ensure!(*force, "{} exists already: replace it with --force", to.display());
         ensure!(
             to.join("config.json").is_file(),
-            "{} is not an encoder's directory: it is left as it is",
+            "{} is not the directory of an encoder and was not replaced",
             to.display()
         );
     }
-    let parent = to.parent().context("a model lives in a directory")?;
+    let parent = to.parent().context("the directory of models has no parent")?;
     fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
     let unfinished = tempfile::tempdir_in(parent)?;
     let mut copied = Vec::new();
@@ -158,7 +158,7 @@ fn import_encoder(arguments: &EncoderArguments) -> anyhow::Result<()> {
         copied.push(*file);
     }
     if copied.is_empty() {
-        bail!("{} holds no encoder", from.display());
+        bail!("{} contains no encoder", from.display());
     }
     test_encoder(&encoder, &unfinished.path().join(SELF_TEST))?;
     if to.exists() {

@@ -21,7 +21,7 @@ pub(super) fn require(
 ) -> anyhow::Result<()> {
     let restricted = licence.contains("-NC");
     let restriction = if restricted { ", non-commercial use only" } else { "" };
-    writeln!(stderr(), "{what}: licence {licence}{restriction} ({repository})")?;
+    writeln!(stderr(), "{what}: license {licence}{restriction} ({repository})")?;
     if !restricted {
         return Ok(());
     }
@@ -34,8 +34,8 @@ pub(super) fn require(
     }
     if !accept {
         bail!(
-            "the licence of {repository}, {licence}, forbids commercial use: nothing was fetched. If you accept the licence, \
-             say so once with --accept-license"
+            "the license of {repository}, {licence}, forbids commercial use: nothing was fetched. If you accept the \
+             license, add --accept-license (needed once)"
         );
     }
     accepted.insert(repository.to_owned(), licence.to_owned());

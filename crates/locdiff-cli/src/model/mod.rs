@@ -24,22 +24,22 @@ pub(crate) const SELF_TEST: &str = "self-test.json";
 pub(crate) enum Command {
     /// Get a model: GeoCLIP, a model of plonk, or an image encoder from the Hugging Face hub.
     ///
-    /// GeoCLIP's own part comes by `pip download` from the package index, all else from the hub. Files go into the cache that Python's huggingface_hub uses too. HF_HOME, HF_ENDPOINT,
-    /// HF_TOKEN and HF_HUB_OFFLINE are honoured. Nothing else in this program uses the network, but for data
-    /// sets at s3:// addresses.
+    /// GeoCLIP's wheel is downloaded with `pip download` from the package index, everything else from the hub. Files
+    /// are stored in the cache of Python's huggingface_hub. HF_HOME, HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE are
+    /// used. No other command uses the network, except for data sets at s3:// addresses.
     #[cfg(feature = "hub")]
     Fetch(fetch::Arguments),
     /// Make a model directory from a checkpoint of `locdiff train`.
     Export(export::Arguments),
-    /// Make a model of a density model and a gallery.
+    /// Combine a density model and a gallery into a hybrid model.
     ///
-    /// Both must be of the same encoder. The rule `product` needs a gallery that `locdiff gallery fit` has fitted.
+    /// Both must use the same encoder. The rule `product` needs a gallery that `locdiff gallery fit` has fitted.
     Hybrid(hybrid::Arguments),
-    /// Models that are installed, and the one inside the program.
+    /// List installed models, and the built-in model.
     List(directories::ListArguments),
-    /// What a model is: its encoder, its inference, its training.
+    /// Show a model: its encoder, inference settings and training.
     Show(directories::ShowArguments),
-    /// Read every file of a model, and name what is damaged.
+    /// Check every file of a model, and list damaged files.
     Verify(directories::ShowArguments),
     /// Remove an installed model.
     Remove(directories::RemoveArguments),

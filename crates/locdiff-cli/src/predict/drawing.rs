@@ -17,9 +17,9 @@ use crate::whole_file::write_file;
 /// How a map shows the Earth.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum View {
-    /// The Earth from afar, the first candidate in the middle.
+    /// A globe, with the first candidate in the middle.
     Globe,
-    /// The whole Earth, areas true.
+    /// The whole Earth, with true areas.
     EqualEarth,
 }
 
@@ -178,7 +178,7 @@ pub fn answer_map(
     if ground.is_some() {
         caption.push_str("the ground that the picture shows, and ");
     }
-    caption.push_str("the smallest regions that hold 50 % (solid) and 90 % (dashed).");
+    caption.push_str("the smallest regions that contain 50 % (solid) and 90 % (dashed).");
     if !answer.estimate.within().is_empty() {
         caption.push_str(&format!(" Within {} only.", answer.estimate.within().join(" and ")));
     }

@@ -45,15 +45,15 @@ pub(crate) struct Arguments {
     #[arg(long)]
     hidden: bool,
     /// Which model answers: earth-view, geoclip, geoclip-even, plonk-yfcc, plonk-inaturalist, plonk-osv5m, or the directory of a
-    /// model such as runs/first/model. Several may be named. Without it, earth-view if it accepts the picture as a view of the
-    /// Earth from above, else the best installed model for photographs from the ground
+    /// model such as runs/first/model. May be given several times. Default: earth-view if it accepts the picture as a
+    /// view of the Earth from above, else the best installed model for photographs from the ground
     #[arg(short, long, value_name = "NAME")]
     model: Vec<String>,
-    /// What kind of picture it is, if you know: only models for such pictures are asked
+    /// Kind of the pictures, if you know it: only models for this kind are used
     #[arg(long, value_enum, conflicts_with = "model")]
     scene: Option<Scene>,
-    /// Where it can only have been: a country, `land`, SOUTH,WEST,NORTH,EAST, LAT,LON,RADIUSkm, or a GeoJSON file
-    /// of polygons. Given twice, both must hold. What is left is scaled to 100 %
+    /// Restrict answers to an area: a country, `land`, SOUTH,WEST,NORTH,EAST, LAT,LON,RADIUSkm, or a GeoJSON file
+    /// of polygons. If given several times, all must hold. The rest of the density is removed
     #[arg(short, long, value_name = "AREA", value_parser = parse_constraint, allow_hyphen_values = true)]
     within: Vec<Constraint>,
     /// How many candidates to show at most
@@ -91,13 +91,13 @@ pub(crate) struct Arguments {
     /// With --json: the whole density, which docs/density-record.md describes
     #[arg(long, requires = "json")]
     density: bool,
-    /// With --json: so many places drawn from the density
+    /// With --json: this many places drawn from the density
     #[arg(long, value_name = "N", default_value_t = 0, requires = "json")]
     draws: usize,
-    /// With --json: so many steps of the denoising, from noise to answer, if the model has one
+    /// With --json: this many steps of the denoising, from noise to answer, if the model is a diffusion
     #[arg(long, value_name = "N", requires = "json", value_parser = clap::value_parser!(u64).range(2..=1000))]
     frames: Option<u64>,
-    /// The small map in the terminal
+    /// When to draw the small map in the terminal
     #[arg(long, value_enum, default_value_t = When::Auto, value_name = "WHEN")]
     map: When,
     #[command(flatten)]

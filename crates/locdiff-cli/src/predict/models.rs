@@ -11,12 +11,12 @@ use super::Scene;
 use crate::asking::{CannotAsk, InferenceArguments, OpeningArguments, open};
 
 pub(crate) const GET_A_MODEL: &str = "\
-For photographs from the ground, models can be had with
+For photographs from the ground, get one of these models:
 
     locdiff model fetch plonk-yfcc     # 1.4 GB, MIT and Apache-2.0
     locdiff model fetch geoclip        # 1.7 GB, MIT
 
-`locdiff doctor` says what is on this machine and what is missing.";
+`locdiff doctor` shows what is installed and what is missing.";
 
 /// Which models a command asks, and how.
 #[derive(Clone, Copy)]

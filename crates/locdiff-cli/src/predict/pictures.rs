@@ -119,11 +119,11 @@ fn pattern_of(path: &Path) -> Option<&str> {
 fn matching(pattern: &str) -> anyhow::Result<Vec<PathBuf>> {
     let paths = match glob::glob(pattern) {
         Ok(paths) => paths,
-        Err(error) => bail!("{pattern} is no pattern: {error}"),
+        Err(error) => bail!("{pattern} is not a valid pattern: {error}"),
     };
     let mut found = Vec::new();
     for path in paths {
-        let path = path.with_context(|| format!("cannot read what {pattern} matches"))?;
+        let path = path.with_context(|| format!("cannot read a file that matches {pattern}"))?;
         if path.is_file() {
             found.push(path);
         }

@@ -81,7 +81,7 @@ pub(super) fn print(
     writeln!(out)?;
     if let Some(kept) = record.kept {
         let note = format!(
-            "within {} only, which keeps {} of the unconstrained answer; the rest is left out, and what is kept is scaled to 100 %",
+            "within {} only, which keeps {} of the unconstrained answer, scaled to 100 %",
             record.within.join(" and "),
             percent(kept)
         );
@@ -92,7 +92,7 @@ pub(super) fn print(
     }
     if let Some(distance_km) = record.exif.as_ref().and_then(|exif| exif.distance_km) {
         let note = format!(
-            "the estimate is {} km from the place that the camera recorded (GPS), and did not use it",
+            "the estimate is {} km from the place that the camera recorded (GPS); the estimate does not use that place",
             rounded(distance_km)
         );
         wrapped(&mut out, &note, columns)?;
@@ -187,7 +187,7 @@ fn footprint_line(footprint: &Footprint) -> String {
 
 /// How the model was asked, in words.
 fn asked(inference: &Inference) -> String {
-    let mut parts = vec![format!("Asked with {}", inference.sampler)];
+    let mut parts = vec![format!("Inference: {}", inference.sampler)];
     if let Some(steps) = inference.steps {
         parts.push(format!("{steps} steps"));
     }

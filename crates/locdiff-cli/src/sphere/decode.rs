@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     /// Number of evenly spaced anchors for the paper's decoders [default: 21000]
     #[arg(long, value_name = "N")]
     anchors: Option<usize>,
-    /// Radius ρ of the paper's mode-seeking decoder; 0, the default, takes the best anchor
+    /// Radius ρ of the paper's mode-seeking decoder; 0, the default, returns the best anchor
     #[arg(long, value_name = "KM")]
     radius_km: Option<f64>,
     #[command(flatten)]
@@ -72,10 +72,10 @@ impl Mode {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
-    ensure!(arguments.modes > 0, "--modes 0 asks for nothing: 1 at least");
+    ensure!(arguments.modes > 0, "--modes 0: use at least 1");
     ensure!(
         arguments.modes == 1 || arguments.decoder == Method::Continuous,
-        "the paper's decoders give one place per row: leave --modes or --decoder away"
+        "the paper's decoders give one place per row: leave out --modes or --decoder"
     );
     ensure!(
         arguments.anchors.is_none() || arguments.decoder != Method::Continuous,
@@ -98,9 +98,12 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         let max_degree = coefficients.max_degree();
         ensure!(
             max_degree <= LARGEST_DEGREE,
-            "row {index}: max degree {max_degree} is too high, {LARGEST_DEGREE} at most"
+            "row {index}: max degree {max_degree} is above the limit, {LARGEST_DEGREE}"
         );
-        ensure!(max_degree > 0, "row {index}: one coefficient is a constant, the same everywhere");
+        ensure!(
+            max_degree > 0,
+            "row {index}: a single coefficient is a constant function without a maximum"
+        );
         let decode = match &mut decode {
             Some((degree, decode)) if *degree == max_degree => decode,
             other => &mut other.insert((max_degree, Decode::new(&arguments, max_degree))).1,

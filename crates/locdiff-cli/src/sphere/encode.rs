@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let max_degree = arguments.max_degree;
     ensure!(
         max_degree <= LARGEST_DEGREE,
-        "--max-degree {max_degree} is too high: {LARGEST_DEGREE} at most"
+        "--max-degree {max_degree} is too high: use at most {LARGEST_DEGREE}"
     );
     let places: Vec<LatLon> = if arguments.places.is_empty() {
         input::places(arguments.input.as_deref())?

@@ -14,7 +14,7 @@ pub(crate) enum Command {
     ///
     /// Places are LATITUDE,LONGITUDE in degrees: arguments, or lines of a file or of stdin.
     /// Files may also be JSON (pairs, or objects with latitude and longitude) or .npy
-    /// (n × 2). Coefficient (l, m) of the real orthonormal harmonics stands at l² + l + m.
+    /// (n × 2). Coefficient (l, m) of the real orthonormal harmonics is at index l² + l + m.
     Encode(encode::Arguments),
     /// Turn coefficients into the places where their function is highest.
     ///
@@ -22,10 +22,10 @@ pub(crate) enum Command {
     /// JSON (arrays, or objects with coefficients) or .npy (n × (L+1)²). The degree follows
     /// from the length. With one mode per row, text output is LATITUDE,LONGITUDE lines.
     Decode(decode::Arguments),
-    /// Draw the density that coefficients stand for, on a globe or a map.
+    /// Draw the density of coefficients, on a globe or a map.
     ///
-    /// The density is exp F, normalised; for several places, the mean of theirs. Modes are
-    /// marked with their probability.
+    /// The density is exp F, normalized, where F is the function with these coefficients. For
+    /// several places, the mean of their densities is drawn. Modes are marked with their probability.
     Plot(plot::Arguments),
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// One line per row, for eyes and pipes.
+    /// One line of text per row.
     Text,
     /// One JSON object per line.
     Json,

@@ -31,28 +31,28 @@ pub(crate) struct Arguments {
     /// How to show the Earth
     #[arg(long, value_enum, default_value_t = View::Globe)]
     projection: View,
-    /// Middle of the globe; by default that of the marked places
+    /// Middle of the globe [default: the middle of the marked places]
     #[arg(long, value_name = "LAT,LON", allow_hyphen_values = true)]
     centre: Option<LatLon>,
-    /// Colours
+    /// Colors
     #[arg(long, value_enum, default_value_t = Colours::Dark)]
     theme: Colours,
     /// Width in pixels [default: 800 for a globe, 1200 for a map]
     #[arg(long, value_name = "PX", value_parser = clap::value_parser!(u32).range(1..=i64::from(Map::MAX_WIDTH_PX)))]
     width: Option<u32>,
-    /// Draw the smallest regions that hold these probabilities, for example 0.5,0.9
+    /// Draw the smallest regions that contain these probabilities, for example 0.5,0.9
     #[arg(long, value_name = "P", value_delimiter = ',')]
     regions: Vec<f64>,
-    /// Factors of ten that the colours span
+    /// Factors of ten that the colors span
     #[arg(long, value_name = "N", default_value_t = 3.0)]
     decades: f64,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum View {
-    /// The Earth from afar.
+    /// A globe.
     Globe,
-    /// The whole Earth, areas true.
+    /// The whole Earth, with true areas.
     EqualEarth,
     /// The whole Earth, a plain grid of degrees.
     Equirectangular,
@@ -117,7 +117,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         .top(highest)
         .field(|place| survey.interpolated_log_density(place))
         .caption(format!(
-            "exp F of coefficients to degree {max_degree}: mathematics, not a prediction"
+            "Density exp F of coefficients up to degree {max_degree}, not a prediction"
         ));
     if let Some(width) = arguments.width {
         map = map.width_px(width);
@@ -156,16 +156,16 @@ fn functions(arguments: &Arguments) -> anyhow::Result<Vec<Coefficients>> {
         let max_degree = coefficients.max_degree();
         ensure!(
             (1..=LARGEST_DRAWN).contains(&max_degree),
-            "max degree {max_degree} cannot be drawn: 1 to {LARGEST_DRAWN}"
+            "max degree {max_degree} cannot be drawn: use 1 to {LARGEST_DRAWN}"
         );
         return Ok(vec![coefficients]);
     }
     let max_degree = arguments.max_degree;
     ensure!(
         (1..=LARGEST_DRAWN).contains(&max_degree),
-        "--max-degree {max_degree} cannot be drawn: 1 to {LARGEST_DRAWN}"
+        "--max-degree {max_degree} cannot be drawn: use 1 to {LARGEST_DRAWN}"
     );
-    ensure!(!arguments.places.is_empty(), "nothing to draw: name places, or a file with --input");
+    ensure!(!arguments.places.is_empty(), "nothing to draw: give places, or a file with --input");
     let places: Result<Vec<LatLon>, _> = arguments.places.iter().map(|text| text.parse()).collect();
     let basis = Basis::new(max_degree);
     let places = places.context("cannot read the places")?;

@@ -137,9 +137,9 @@ fn a_model_and_a_gallery_answer_together_and_name_references() {
         let answer = workshop.json(&format!("predict pictures/05.png --model {model} --json"));
         answer["warnings"].to_string()
     };
-    assert!(warnings("both").contains("too sure of itself"));
+    assert!(warnings("both").contains("overconfident"));
     let quiet = warnings("fitted");
-    assert!(!quiet.contains("too sure of itself") && !quiet.contains("make the hybrid again"));
+    assert!(!quiet.contains("overconfident") && !quiet.contains("make the hybrid again"));
     let fitted = nll("fitted");
     assert!(fitted < alone - 1.0, "{fitted} and {alone}");
     // The model is calibrated: the numbers of the product were fitted to something else.

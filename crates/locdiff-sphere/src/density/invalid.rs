@@ -47,7 +47,7 @@ pub enum InvalidDensity {
     Nowhere(&'static str),
     /// The density has more detail than the cells that are allowed can show.
     #[error(
-        "the density is known only to {0:.2} nats: it has too much detail. Take a larger area, \
+        "the density is accurate only to {0:.2} nats: it has too much detail. Use a larger area, \
          simpler polygons or a wider kernel"
     )]
     Unresolved(f64),

@@ -20,7 +20,7 @@ pub enum DataError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// There is no shard.
-    #[error("{location} holds no Parquet shard that can be read")]
+    #[error("{location} contains no Parquet shard that can be read")]
     NoShards {
         /// The directory or prefix.
         location: String,

@@ -142,7 +142,7 @@ pub(crate) fn read_group(
     if invalid > 0 {
         let reason = match invalid {
             1 => first,
-            _ => format!("{invalid} rows are of no use, the first is {first}"),
+            _ => format!("{invalid} rows are not valid, the first is {first}"),
         };
         result.skipped = Some(bad(reason, invalid)?);
     }
@@ -201,7 +201,7 @@ fn decode(set: &Shared, shard: &Shard, group: usize) -> Result<Columns, Fault> {
         let (expected, found) = (checksums[group], pieces.checksum());
         if expected != found {
             return Err(Fault::Bad(format!(
-                "its bytes have the checksum {found:08x}, its writer noted {expected:08x}"
+                "its bytes have the checksum {found:08x}, expected {expected:08x}"
             )));
         }
     }
@@ -214,7 +214,7 @@ fn decode(set: &Shared, shard: &Shard, group: usize) -> Result<Columns, Fault> {
         longitudes.extend(floats(named(batch, LONGITUDE)?)?);
     }
     if ids.len() != rows {
-        return Err(Fault::Bad(format!("it has {} rows, its footer says {rows}", ids.len())));
+        return Err(Fault::Bad(format!("it has {} rows, its footer has {rows}", ids.len())));
     }
     let (stride, numbers) = (set.layout.stride(), set.layout.numbers);
     let mut embeddings = Values::zeros(numbers, rows * stride);
@@ -314,7 +314,7 @@ fn fill<T: ArrowPrimitiveType>(
         }
     }
     match rows.next() {
-        Some(_) => Err(Fault::Bad("it has less embeddings than rows".to_owned())),
+        Some(_) => Err(Fault::Bad("it has fewer embeddings than rows".to_owned())),
         None => Ok(()),
     }
 }

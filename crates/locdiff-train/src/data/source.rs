@@ -217,7 +217,9 @@ impl ChunkReader for Pieces {
         let (offset, bytes) = self.piece_at(start)?;
         match offset.checked_add(length) {
             Some(end) if end <= bytes.len() => Ok(bytes.slice(offset..end)),
-            _ => Err(ParquetError::EOF(format!("{length} bytes at {start} leave their column"))),
+            _ => Err(ParquetError::EOF(format!(
+                "{length} bytes at {start} reach beyond their column"
+            ))),
         }
     }
 }

@@ -33,7 +33,7 @@ pub enum EmbedError {
     },
     /// The directory was begun with other settings.
     #[error(
-        "{path} was begun with other settings:\n{difference}go on with those, or choose another directory",
+        "{path} was begun with other settings:\n{difference}use those settings, or choose another directory",
         path = path.display()
     )]
     OtherSettings {
@@ -43,7 +43,7 @@ pub enum EmbedError {
         difference: String,
     },
     /// The directory holds shards that were not made by embedding.
-    #[error("{path} is there already: choose another directory", path = .0.display())]
+    #[error("{path} exists: choose another directory", path = .0.display())]
     NotOurs(PathBuf),
     /// Another process embeds the same images into the same directory.
     #[error("another process is writing into {path}", path = .0.display())]

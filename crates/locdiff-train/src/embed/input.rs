@@ -46,7 +46,10 @@ impl Input {
     pub(super) fn open(path: &Path, out: &Path) -> Result<Input, EmbedError> {
         let metadata = path.metadata().map_err(EmbedError::file("read", path))?;
         if path.canonicalize().ok().is_some_and(|path| out.canonicalize().ok() == Some(path)) {
-            return Err(EmbedError::input(path, "embeddings need a directory of their own"));
+            return Err(EmbedError::input(
+                path,
+                "it is the output directory: choose another with --out",
+            ));
         }
         let mut hidden = 0;
         let parent = || path.parent().unwrap_or(Path::new("")).to_owned();

@@ -147,7 +147,7 @@ impl Journal {
             return Ok(());
         }
         let reason = format!(
-            "{whole} of its {} bytes can be read; embed again, and images from there on are redone",
+            "{whole} of its {} bytes can be read: run the same command again to embed the images after them again",
             self.length
         );
         Err(EmbedError::Damaged { path: self.path.clone(), reason })

@@ -36,7 +36,8 @@ impl Columns {
         };
         let found = || names.join(", ");
         let path = find(&["path"]).or_else(|| find(&["image"]));
-        let path = path.ok_or_else(|| format!("it has no column `path`, but {}", found()))?;
+        let path =
+            path.ok_or_else(|| format!("it has no column `path`; its columns are {}", found()))?;
         let place = match (find(LATITUDE_NAMES), find(LONGITUDE_NAMES)) {
             (Some(latitude), Some(longitude)) => Some((latitude, longitude)),
             (None, None) => None,
@@ -147,7 +148,7 @@ fn read_batch(
     number: &mut u64,
 ) -> Result<Vec<Listed>, String> {
     let column = |index: usize| {
-        batch.column_by_name(&names[index]).ok_or(format!("column `{}` is gone", names[index]))
+        batch.column_by_name(&names[index]).ok_or(format!("column `{}` is missing", names[index]))
     };
     let paths = texts(column(columns.path)?, "path")?;
     let ids = columns.id.map(|index| texts(column(index)?, "id")).transpose()?;

@@ -255,7 +255,7 @@ impl SkippedList {
         let mut file = self.writer.get_ref();
         let found = file.metadata().map_err(EmbedError::file("read", &self.path))?.len();
         if found < length {
-            let reason = format!("it has {found} bytes, embed.json says {length}");
+            let reason = format!("it has {found} bytes, embed.json has {length}");
             return Err(EmbedError::Damaged { path: self.path.clone(), reason });
         }
         let cut = file.set_len(length).and_then(|()| file.seek(SeekFrom::End(0)));

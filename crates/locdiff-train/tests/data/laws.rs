@@ -128,7 +128,7 @@ fn an_object_store_gives_what_the_directory_gives() {
     let rows = |set: &Dataset| checked_rows(&mut set.stream(options.clone()).unwrap());
     assert_eq!(rows(&remote), rows(&set));
     let error = Dataset::open_in(store, "sets/other", OnBadShard::Skip).unwrap_err();
-    assert_eq!(error.to_string(), "sets/other holds no Parquet shard that can be read");
+    assert_eq!(error.to_string(), "sets/other contains no Parquet shard that can be read");
 }
 
 #[test]

@@ -160,7 +160,11 @@ fn bad_rows_of_a_manifest_are_skipped_and_bad_manifests_refused() {
     assert!(skipped[2].message.contains("latitude 91"), "{}", skipped[2].message);
     assert_eq!(skipped_lines(&root.join("out")).len(), 4);
     for (name, text, expected) in [
-        ("no-path.csv", "file,lat,lon\na,1,2\n", "no column `path`, but file, lat, lon"),
+        (
+            "no-path.csv",
+            "file,lat,lon\na,1,2\n",
+            "no column `path`; its columns are file, lat, lon",
+        ),
         ("half.csv", "path,lat\na,1\n", "not both"),
         ("empty.csv", "path\n", "no files"),
         ("broken.parquet", "PAR1 no", "cannot be embedded"),

@@ -95,9 +95,5 @@ fn a_damaged_record_is_named() {
     assert!(error_of().to_string().contains("version 9, this program writes"), "{}", error_of());
     fs::write(out.join("embed.json"), &record).unwrap();
     fs::write(out.join("skipped.csv"), "id").unwrap();
-    assert!(
-        error_of().to_string().contains("it has 2 bytes, embed.json says 21"),
-        "{}",
-        error_of()
-    );
+    assert!(error_of().to_string().contains("it has 2 bytes, embed.json has 21"), "{}", error_of());
 }

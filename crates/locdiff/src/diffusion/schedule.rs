@@ -47,13 +47,13 @@ impl Default for ScheduleConfig {
 #[non_exhaustive]
 pub enum InvalidSchedule {
     /// There are no steps.
-    #[error("a schedule of 0 steps: 1 at least")]
+    #[error("a schedule of 0 steps: use at least 1")]
     NoSteps,
     /// The last step still tells the place.
     #[error(
         "the {kind:?} schedule of {steps} steps leaks: at its last step (L+1)²·ᾱ/(1−ᾱ) is {leakage:.3} \
-         for max degree {max_degree}, which tells the place; it must be below {LEAKAGE_LIMIT}. \
-         Take more steps, a lower degree, or the shifted schedule"
+         for max degree {max_degree}, which reveals the place; it must be below {LEAKAGE_LIMIT}. \
+         Use more steps, a lower degree, or the shifted schedule"
     )]
     Leaks {
         /// The schedule.

@@ -45,8 +45,8 @@ pub struct EncoderRecord {
 pub enum DifferentEncoder {
     /// They give other embeddings.
     #[error(
-        "another encoder: {expected} is wanted, this is {found} (cosine {cosine:.4} between their \
-         embeddings of the test picture, at least {SAME_ENCODER_COSINE} is the same encoder)"
+        "the encoder is {found}, expected {expected} (cosine {cosine:.4} between their embeddings of \
+         the test picture, the same encoder has at least {SAME_ENCODER_COSINE})"
     )]
     Embeddings {
         /// The one that was expected.
@@ -57,7 +57,7 @@ pub enum DifferentEncoder {
         cosine: f64,
     },
     /// One of them is known by a line of text only, and the other has another.
-    #[error("another encoder: {expected} is wanted, this is {found}")]
+    #[error("the encoder is {found}, expected {expected}")]
     Identities {
         /// The one that was expected.
         expected: String,
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(ours.check(&record("b", vec![2.0, 4.01, 6.0])), Ok(()));
         let error = ours.check(&record("b", vec![1.0, 2.0, 2.7])).unwrap_err();
         assert!(matches!(error, DifferentEncoder::Embeddings { .. }), "{error}");
-        assert!(error.to_string().contains("a is wanted, this is b"), "{error}");
+        assert!(error.to_string().contains("the encoder is b, expected a"), "{error}");
         assert!(ours.check(&record("b", vec![1.0, 2.0])).is_err());
         assert!(ours.check(&record("b", Vec::new())).is_err());
         assert_eq!(ours.check(&record("a", Vec::new())), Ok(()));

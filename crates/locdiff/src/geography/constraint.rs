@@ -33,13 +33,13 @@ pub struct Constraint {
 pub enum InvalidConstraint {
     /// No country of that name, and nothing else either.
     #[error(
-        "{0}. Other ways to say where: `land`, SOUTH,WEST,NORTH,EAST, LATITUDE,LONGITUDE,RADIUSkm, \
+        "{0}. Other areas: `land`, SOUTH,WEST,NORTH,EAST, LATITUDE,LONGITUDE,RADIUSkm, \
          or a GeoJSON file of polygons"
     )]
     Country(#[from] UnknownCountry),
     /// Numbers that are no box and no circle.
     #[error(
-        "`{0}` is no area: a box is SOUTH,WEST,NORTH,EAST, a circle LATITUDE,LONGITUDE,RADIUSkm"
+        "`{0}` is not an area: write a box as SOUTH,WEST,NORTH,EAST, a circle as LATITUDE,LONGITUDE,RADIUSkm"
     )]
     Numbers(String),
     /// A box or circle that isn't one.
@@ -287,7 +287,7 @@ mod tests {
         for (text, complaint) in [
             ("Atlantis", "no country `Atlantis`"),
             ("Portugl", "Portugal"),
-            ("1,2", "a box is SOUTH,WEST,NORTH,EAST"),
+            ("1,2", "a box as SOUTH,WEST,NORTH,EAST"),
             ("1,2,300", "RADIUSkm"),
             ("99,2,300km", "99"),
             ("60,-10,35,30", "swapped"),

@@ -31,7 +31,7 @@ pub struct Country {
 #[non_exhaustive]
 pub enum UnknownCountry {
     /// Nobody knows it.
-    #[error("there is no country `{name}`{}", .nearest.as_ref().map(|near| format!(" (do you mean {near}?)")).unwrap_or_default())]
+    #[error("there is no country `{name}`{}", .nearest.as_ref().map(|near| format!(" (did you mean {near}?)")).unwrap_or_default())]
     Name {
         /// What was written.
         name: String,
@@ -39,7 +39,7 @@ pub enum UnknownCountry {
         nearest: Option<String>,
     },
     /// More than one has it.
-    #[error("`{name}` may be {candidates}: say which")]
+    #[error("`{name}` can be {candidates}: use one of these names")]
     Ambiguous {
         /// What was written.
         name: String,
@@ -350,7 +350,7 @@ mod tests {
             assert_eq!(find(name).map(Country::code), Ok(code), "{name}");
         }
         let error = find("Germny").expect_err("a slip").to_string();
-        assert!(error.contains("do you mean Germany?"), "{error}");
+        assert!(error.contains("did you mean Germany?"), "{error}");
         assert!(matches!(find("Congo"), Err(UnknownCountry::Ambiguous { .. })));
         assert_eq!(find("CG").map(Country::code), Ok("CG"));
         assert!(matches!(find("Réunion"), Err(UnknownCountry::NoOutline(_))));

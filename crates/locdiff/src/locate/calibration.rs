@@ -65,7 +65,7 @@ pub enum InvalidCalibration {
         error: std::io::Error,
     },
     /// The file is not what it should be.
-    #[error("{}: {reason}; `locdiff calibrate` makes another, or remove it", path.display())]
+    #[error("{}: {reason}; run `locdiff calibrate` again, or remove the file", path.display())]
     Contents {
         /// The file.
         path: PathBuf,
@@ -88,7 +88,9 @@ impl Calibration {
             serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         let Calibration { sharpness, background, .. } = calibration;
         if !(sharpness > 0.0 && sharpness.is_finite() && (0.0..1.0).contains(&background)) {
-            return Err(wrong(format!("sharpness {sharpness} or background {background} is none")));
+            return Err(wrong(format!(
+                "sharpness {sharpness} or background {background} is out of range"
+            )));
         }
         Ok(Some(calibration))
     }
@@ -119,7 +121,10 @@ impl Calibration {
         if self.model_version != model_version {
             Some("the model has changed since it was calibrated: these are scores, run `locdiff calibrate` again".to_owned())
         } else if asked != self.inference {
-            Some("the model was calibrated for another way of asking: these are scores".to_owned())
+            Some(
+                "the model was calibrated with other inference options: these are scores"
+                    .to_owned(),
+            )
         } else {
             None
         }

@@ -26,17 +26,15 @@ pub enum ChosenBecause {
 impl fmt::Display for ChosenBecause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            ChosenBecause::Named => "it was asked for by name",
-            ChosenBecause::First => "it is the first model that is offered",
+            ChosenBecause::Named => "it was chosen by name",
+            ChosenBecause::First => "it is the default model",
             ChosenBecause::AcceptedPicture => {
                 "it accepted the picture as a view of the Earth from above"
             }
             ChosenBecause::ForTheGround => {
                 "it is the best installed model for photographs from the ground"
             }
-            ChosenBecause::StatedScene => {
-                "it is the best installed model for the scene that was stated"
-            }
+            ChosenBecause::StatedScene => "it is the best installed model for the stated scene",
         })
     }
 }

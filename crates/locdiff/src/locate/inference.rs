@@ -110,7 +110,7 @@ impl Inference {
     /// For models without samplers: refuses all that isn't one pass over so many views.
     pub fn expect_one_pass(&self, model: &str, views: &[usize]) -> Result<(), InvalidInference> {
         let default = Inference::default();
-        let remedy = "it answers in one pass; leave the option out, or take a model that was trained as a diffusion";
+        let remedy = "it answers in one pass; leave the option out, or use a diffusion model";
         let refuse = |option: String, remedy: &str| {
             let (model, remedy) = (model.to_owned(), remedy.to_owned());
             Err(InvalidInference::Unsupported { model, option, remedy })
@@ -141,7 +141,7 @@ impl Inference {
             (false, _) => "registration false".to_owned(),
             (true, Some(width)) => format!("width_km {width}"),
         };
-        let remedy = "leave the option out, or take earth-view, which compares pictures with maps";
+        let remedy = "leave the option out, or use earth-view, which compares pictures with maps";
         let (model, remedy) = (model.to_owned(), remedy.to_owned());
         Err(InvalidInference::Unsupported { model, option, remedy })
     }
@@ -306,7 +306,7 @@ pub enum InvalidInference {
         known: &'static str,
     },
     /// A number that makes no sense.
-    #[error("{option} {value}: from {low} to {high}")]
+    #[error("{option} is {value}: use {low} to {high}")]
     Range {
         /// Which option.
         option: &'static str,
@@ -319,7 +319,7 @@ pub enum InvalidInference {
     },
     /// Steps for a sampler that has its own.
     #[error(
-        "steps with sampler {sampler}: ddim, flow and exact take a number of steps; one-pass takes one, ddpm all that were trained"
+        "sampler {sampler} has a fixed number of steps: leave steps out, or use the sampler ddim, flow or exact"
     )]
     Steps {
         /// Which sampler.
@@ -336,7 +336,7 @@ pub enum InvalidInference {
         remedy: String,
     },
     /// The network was not trained for that, so the answer would mean nothing.
-    #[error("{option} would mean nothing: {reason}")]
+    #[error("{option} is not possible: {reason}")]
     Untrained {
         /// The option with its value.
         option: String,

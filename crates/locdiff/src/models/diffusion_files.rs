@@ -120,7 +120,7 @@ pub(super) fn read_diffusion(
         let standardization = Standardization::open(&condition)?;
         if standardization.width() != width {
             let found = standardization.width();
-            let reason = format!("is for {found} numbers, the network takes {width}");
+            let reason = format!("is for {found} numbers, the network needs {width}");
             return Err(InvalidModel::Contents { path: condition, reason });
         }
         diffusion = diffusion.standardized(Some(standardization));

@@ -232,13 +232,13 @@ impl LocationModel for DiffusionModel {
                 Some(share) if share >= 1.0 => {
                     return Err(InvalidInference::Untrained {
                         option: format!("sampler {}", inference.sampler),
-                        reason: "the network was trained at the highest noise level only; take one-pass, \
+                        reason: "the network was trained at the highest noise level only; use one-pass, \
                                  or train with objective.share_at_full_noise = 0.5"
                             .to_owned(),
                     });
                 }
                 Some(share) if share > 1.0 - LITTLE => warnings.push(format!(
-                    "only {:.1} % of the rows in training were below the highest noise level, where sampling goes",
+                    "only {:.1} % of the rows in training were below the highest noise level, which sampling needs",
                     100.0 * (1.0 - share)
                 )),
                 _ => {}
@@ -250,7 +250,9 @@ impl LocationModel for DiffusionModel {
             return Err(InvalidInference::Unsupported {
                 model: self.identity.name.clone(),
                 option: format!("steps {steps}"),
-                remedy: format!("it was trained at {levels} noise levels, take at most so many"),
+                remedy: format!(
+                    "it was trained at {levels} noise levels; use at most {levels} steps"
+                ),
             });
         }
         if inference.sampler == Sampler::OnePass {
@@ -265,14 +267,14 @@ impl LocationModel for DiffusionModel {
                 if share < LITTLE {
                     warnings.push(format!(
                         "only {:.1} % of the rows in training were at the highest noise level, which one pass uses: \
-                         sample with --sampler ddpm, or train with objective.share_at_full_noise = 0.5",
+                         use the sampler ddpm, or train with objective.share_at_full_noise = 0.5",
                         100.0 * share
                     ));
                 }
             }
             if share_at_full_noise.is_none() {
                 warnings.push(
-                    "nobody knows how often the network was trained at the highest noise level, which one pass uses"
+                    "it is not known how often the network was trained at the highest noise level, which one pass uses"
                         .to_owned(),
                 );
             }
@@ -284,8 +286,8 @@ impl LocationModel for DiffusionModel {
                 Some(0.0) => {
                     return Err(InvalidInference::Untrained {
                         option: format!("guidance {}", inference.guidance),
-                        reason: "the network never saw a row without its condition; train with \
-                                 objective.condition_dropout = 0.1, or take guidance 1"
+                        reason: "the network was never trained without its condition; train with \
+                                 objective.condition_dropout = 0.1, or use guidance 1"
                             .to_owned(),
                     });
                 }
@@ -295,7 +297,7 @@ impl LocationModel for DiffusionModel {
                 )),
                 Some(_) => {}
                 None => warnings.push(
-                    "nobody knows whether the network was trained without conditions, which guidance uses"
+                    "it is not known whether the network was trained without conditions, which guidance uses"
                         .to_owned(),
                 ),
             }

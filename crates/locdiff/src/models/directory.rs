@@ -100,7 +100,7 @@ pub enum InvalidModel {
         reason: String,
     },
     /// A directory of one kind was opened as another.
-    #[error("{} is of kind {}, {} was expected", path.display(), found.name(), expected.name())]
+    #[error("{} is of kind {}, expected {}", path.display(), found.name(), expected.name())]
     Kind {
         /// The directory.
         path: PathBuf,
@@ -162,7 +162,7 @@ impl ModelDirectory {
                 Some(format!("is a training run; its model is {}", model.display()))
             }
             false if path.join("checkpoints").is_dir() => Some(format!(
-                "is a training run without a model yet; `locdiff model export {}` makes one of its newest checkpoint",
+                "is a training run without a model yet; export one with `locdiff model export {}`",
                 path.display()
             )),
             _ => None,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Nobody said where models should live, and there is no home directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("there is no home directory: say in LOCDIFF_HOME where models should live")]
+#[error("there is no home directory: set LOCDIFF_HOME to a directory for models")]
 pub struct NoHome;
 
 /// The directory of models and caches: `LOCDIFF_HOME`, or else `locdiff` in the user's data

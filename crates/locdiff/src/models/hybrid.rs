@@ -293,7 +293,7 @@ impl HybridModel {
             return None;
         };
         Some(format!(
-            "{changed} since its product with the gallery was fitted: make the hybrid again with `locdiff model hybrid --data HELD_OUT`"
+            "{changed} since its product with the gallery was fitted: make the hybrid again with `locdiff model hybrid … --data HELD_OUT`"
         ))
     }
 
@@ -381,8 +381,8 @@ impl LocationModel for HybridModel {
             );
         } else if self.fusion.is_none() {
             warnings.push(
-                "the gallery was fitted without the model: both look at the same picture, and their product is too sure of \
-                 itself. `locdiff model hybrid --data HELD_OUT` fits them together"
+                "the gallery was fitted without the model: both use the same picture, and their product is overconfident. \
+                 Fit them together with `locdiff model hybrid … --data HELD_OUT`"
                     .to_owned(),
             );
         }

@@ -103,9 +103,9 @@ impl HybridConfig {
             .map_err(|error| InvalidModel::Config { path: path.clone(), error })?;
         let HybridConfig { count, radius_km, .. } = config;
         let reason = if !(1..=1024).contains(&count) {
-            format!("count is {count}, from 1 to 1024 are possible")
+            format!("count is {count}: use 1 to 1024")
         } else if !(radius_km > 0.0 && radius_km <= 20_000.0) {
-            format!("radius_km is {radius_km}, more than 0 and up to 20000 are possible")
+            format!("radius_km is {radius_km}: use more than 0 and at most 20000")
         } else {
             return Ok(config);
         };

@@ -78,7 +78,7 @@ fn write(
         "# {name}\n\nA LocDiff model of kind `hybrid`: the density model `{}`, the gallery `{}`, and the rule `{}`.\n\n\
          - `product`: the model's density times the gallery's likelihood, normalized, with the numbers of `fusion.json` if both were fitted together. The prior of the gallery is divided out.\n\
          - `paper`: samples of the model, references within {radius_km} km of them; the most similar reference is the answer.\n\n\
-         Limits are those of the model and of the gallery. Answers name the references that they rest on.\n",
+         Limits are those of the model and of the gallery. Answers list the references that support them.\n",
         config.model,
         config.gallery,
         rule,

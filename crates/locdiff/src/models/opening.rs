@@ -100,8 +100,8 @@ pub enum CannotOpen {
     },
     /// The gallery of a hybrid is of another encoder than its model.
     #[error(
-        "model `{model}` takes embeddings of {expected}, the gallery {} contains those of {found}: build the gallery with \
-         the encoder of the model",
+        "model `{model}` needs embeddings of {expected}, the gallery {} contains embeddings of {found}: build the \
+         gallery with the encoder of the model",
         gallery.display()
     )]
     OtherGallery {
@@ -116,7 +116,7 @@ pub enum CannotOpen {
     },
     /// A hybrid is fitted on embeddings, which its model doesn't take.
     #[error(
-        "model `{model}` does not take such embeddings: its product with a gallery can't be fitted on them"
+        "model `{model}` does not support embeddings: its product with a gallery can't be fitted"
     )]
     NoEmbeddings {
         /// The density model's name.
@@ -127,9 +127,9 @@ pub enum CannotOpen {
     Gallery(#[from] GalleryError),
     /// Nobody knows which encoder made the embeddings that it was trained on.
     #[error(
-        "model `{model}` was trained on embeddings of an encoder that is known only as `{encoder}`: it can be \
-         evaluated on embeddings (`locdiff evaluate --model … --data EMBEDDINGS`), but not be asked about \
-         photographs, unless you have that encoder and give it with --encoder PATH. Embed the images again with `locdiff embed`, which names the encoder completely, and train on that"
+        "model `{model}` was trained on embeddings of an encoder that is known only as `{encoder}`. For photographs, \
+         give this encoder with --encoder PATH, or embed the training images again with `locdiff embed` and train \
+         again. The model can be evaluated on embeddings: `locdiff evaluate --model … --data EMBEDDINGS`"
     )]
     UnknownEncoder {
         /// The model's name.
@@ -142,11 +142,11 @@ pub enum CannotOpen {
     SameName(String),
     /// It has its own encoder, and was given another.
     #[error(
-        "model `{0}` has its own encoder: leave --encoder out, or name the model that the encoder is for with --model"
+        "model `{0}` has its own encoder: leave --encoder out, or choose the model of this encoder with --model"
     )]
     OwnEncoder(String),
     /// Its own way to answer is none.
-    #[error("the model's own inference: {0}")]
+    #[error("the inference settings in the model's config.json: {0}")]
     Inference(#[from] InvalidInference),
     /// This program can't compute there.
     #[error(transparent)]

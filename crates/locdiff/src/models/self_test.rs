@@ -38,7 +38,7 @@ pub enum SelfTest {
 #[non_exhaustive]
 pub enum SelfTestFailed {
     /// It computes something else.
-    #[error("it no longer gives the numbers in {}: off by {difference:.2e} of their length, at most {TOLERANCE:.0e} is fine", .record.display())]
+    #[error("the output differs from the reference in {} by {difference:.2e}, at most {TOLERANCE:.0e} is allowed", .record.display())]
     Differs {
         /// Where the reference is.
         record: PathBuf,
@@ -144,14 +144,14 @@ fn compare(
     let reference: Record = serde_json::from_str(&text).map_err(|e| broken(e.to_string()))?;
     if reference.input != input || reference.numbers.len() != numbers.len() {
         return Err(broken(format!(
-            "it holds {}, not {input}: remove it if the model was replaced",
+            "the reference is of {}, not of {input}: remove it if the model was replaced",
             reference.input
         )));
     }
     if let Some((name, _)) =
         reference.files.iter().find(|(name, sum)| files.get(*name) != Some(*sum))
     {
-        return Err(broken(format!("{name} is another than when it was installed")));
+        return Err(broken(format!("{name} is not the file that was installed")));
     }
     agreement(&reference.numbers, numbers, record)
 }
@@ -217,7 +217,7 @@ mod tests {
         assert!(error.to_string().contains("remove it"), "{error}");
         let other = BTreeMap::from([("gallery".to_owned(), "cd".to_owned())]);
         let error = compare(&record, "it", &numbers, other).expect_err("another file");
-        assert!(error.to_string().contains("gallery is another"), "{error}");
+        assert!(error.to_string().contains("gallery is not the file"), "{error}");
         fs::write(&record, "{").expect("written");
         let error = compare(&record, "it", &numbers, files()).expect_err("no JSON");
         assert!(error.to_string().contains("self-test.json"), "{error}");

@@ -61,7 +61,10 @@ impl Photo {
             Ok(Photo { width, height, rgb })
         }));
         let photo = photo.unwrap_or_else(|_| {
-            Err(PhotoError::damaged(format, "its decoder fell over it, which it shouldn't"))
+            Err(PhotoError::damaged(
+                format,
+                "internal error while decoding this image, please report it",
+            ))
         })?;
         deadline.check(format)?;
         Ok(photo)

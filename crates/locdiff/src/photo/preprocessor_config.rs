@@ -13,7 +13,7 @@ pub enum InvalidPreprocessing {
     #[error("preprocessor_config.json cannot be read: {0}")]
     Json(#[from] serde_json::Error),
     /// It asks for something that isn't done here.
-    #[error("preprocessor_config.json says {field} {found}, expected {expected}")]
+    #[error("preprocessor_config.json has {field} {found}, expected {expected}")]
     Field {
         /// Which field.
         field: &'static str,

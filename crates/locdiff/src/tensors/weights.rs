@@ -47,7 +47,7 @@ pub enum InvalidWeights {
         wants: &'static str,
     },
     /// A tensor has another shape or type than the configuration says.
-    #[error("{path}: {name} is {found}, the configuration says {expected}")]
+    #[error("{path}: {name} is {found}, the configuration needs {expected}")]
     Shape {
         /// The file.
         path: PathBuf,
@@ -139,7 +139,7 @@ impl FileOfWeights {
     /// The numbers of a tensor of this shape.
     pub(crate) fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, InvalidWeights> {
         match self.tensors.remove(name) {
-            None => Err(self.name_error(name, "lacks a tensor", "wants it")),
+            None => Err(self.name_error(name, "lacks a tensor", "needs it")),
             Some((found, numbers)) if found == shape => Ok(numbers),
             Some((found, _)) => Err(InvalidWeights::Shape {
                 path: self.path.clone(),
@@ -156,7 +156,7 @@ impl FileOfWeights {
     }
 
     fn unknown(&self, name: &str) -> InvalidWeights {
-        self.name_error(name, "has a tensor", "has no place for it")
+        self.name_error(name, "has a tensor", "does not need it")
     }
 
     fn name_error(&self, name: &str, has: &'static str, wants: &'static str) -> InvalidWeights {

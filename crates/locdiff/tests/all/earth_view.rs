@@ -54,7 +54,7 @@ fn a_photograph_from_the_station_is_found_if_its_width_is_known() {
     assert!(known.within(&[elsewhere]).locate(&photo).is_err());
     // Wider than anything in the gallery.
     let error = model.with(&with(6000.0)).unwrap().locate(&photo).unwrap_err().to_string();
-    assert!(error.contains("6000 km wide"), "{error}");
+    assert!(error.contains("width_km is 6000"), "{error}");
 }
 
 /// The Earth has no up: a picture that is turned shows the same ground, and its heading turns along.
@@ -97,7 +97,7 @@ fn pictures_of_nothing_get_no_answer() {
         let refused = model.locate(&photo).err().map(|refused| refused.to_string());
         assert_eq!(
             refused.as_deref(),
-            Some("not a picture for this model: it is all of one color")
+            Some("not a picture for this model: the picture has only one color")
         );
     }
 }

@@ -163,7 +163,7 @@ fn what_training_supports_badly_is_a_warning_and_what_means_nothing_an_error() {
     let guided = Inference { guidance: 2.0, ..default };
     assert_eq!(warnings(likelihood, facts(0.5, 0.1), guided), Ok(Vec::new()));
     assert!(warnings(likelihood, facts(0.5, 0.01), guided).unwrap()[0].contains("1.0 %"));
-    assert!(warnings(likelihood, None, guided).unwrap()[0].contains("nobody knows"));
+    assert!(warnings(likelihood, None, guided).unwrap()[0].contains("is not known"));
     let error = warnings(likelihood, facts(0.5, 0.0), guided).unwrap_err();
     assert!(matches!(error, InvalidInference::Untrained { .. }), "{error}");
     assert!(warnings(Objective::L1, None, default).unwrap()[0].contains("no probabilities"));
@@ -172,7 +172,7 @@ fn what_training_supports_badly_is_a_warning_and_what_means_nothing_an_error() {
     let error = warnings(likelihood, facts(1.0, 0.1), sampled).unwrap_err();
     assert!(matches!(error, InvalidInference::Untrained { .. }), "{error}");
     assert!(!warnings(likelihood, facts(0.99, 0.1), sampled).unwrap().is_empty());
-    assert!(warnings(likelihood, None, default).unwrap()[0].contains("nobody knows"));
+    assert!(warnings(likelihood, None, default).unwrap()[0].contains("is not known"));
     // A model whose own inference is none is not opened.
     let device = Device::flex();
     let diffusion = Diffusion::init(config(likelihood, 5, WIDTH), &device).unwrap();
@@ -290,7 +290,7 @@ fn another_encoder_is_rejected_naming_both_and_an_unknown_one_is_for_embeddings_
     let error = open(&at("model"), &options(&at("home"), EncoderSource::Path(other))).unwrap_err();
     let text = error.to_string();
     assert!(
-        matches!(error, CannotOpen::OtherEncoder { .. }) && text.contains("is wanted, this is"),
+        matches!(error, CannotOpen::OtherEncoder { .. }) && text.contains(", expected "),
         "{text}"
     );
     // Nobody can fetch what has no name.

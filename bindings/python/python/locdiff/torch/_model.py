@@ -167,7 +167,7 @@ class LocDiff(nn.Module):
         if encoder is not None:
             about["encoder"] = files.encoder_record(encoder)
         if about["encoder"] is None:
-            raise ValueError("encoder: name the encoder whose embeddings the model takes")
+            raise ValueError("encoder is missing: name the encoder of the embeddings")
         if training is not None:
             shares = {"share_at_full_noise": self.share_at_full_noise, "condition_dropout": self.condition_dropout}
             about["training"] = {**shares, **{key: int(training[key]) for key in ("steps", "batch", "rows")}}
@@ -264,7 +264,7 @@ def _turned(name: str, tensor: Tensor) -> Tensor:
 def _alpha_bars(kind: str, steps: int, max_degree: int) -> Tensor:
     """ᾱ_0 … ᾱ_T of a noise schedule."""
     if steps < 1:
-        raise ValueError("a schedule of 0 steps: 1 at least")
+        raise ValueError("a schedule of 0 steps: use at least 1")
     bars = [1.0]
     for t in range(1, steps + 1):
         if kind == "linear":
@@ -277,11 +277,11 @@ def _alpha_bars(kind: str, steps: int, max_degree: int) -> Tensor:
             tangent = math.tan(math.pi / 2.0 * 0.9999 * t / steps)
             bars.append(1.0 / (1.0 + tangent**2 * (max_degree + 1) ** 2 / 16.0))
         else:
-            raise ValueError(f"schedule {kind}: linear, cosine or shifted")
+            raise ValueError(f"schedule {kind}: use linear, cosine or shifted")
     leakage = (max_degree + 1) ** 2 * bars[-1] / (1.0 - bars[-1])
     if leakage >= _LEAKAGE_LIMIT:
         raise ValueError(
             f"the {kind} schedule of {steps} steps leaks: at its last step (L+1)²·ᾱ/(1−ᾱ) is {leakage:.3f} for max degree "
-            f"{max_degree}, which tells the place; take more steps, a lower degree, or the shifted schedule"
+            f"{max_degree}, which reveals the place; use more steps, a lower degree, or the shifted schedule"
         )
     return torch.tensor(bars, dtype=torch.float64)

@@ -127,7 +127,7 @@ pub enum InvalidRecord {
         limit: usize,
     },
     /// Mixtures and products hold each other too often.
-    #[error("mixtures and products hold each other more than {limit} deep")]
+    #[error("mixtures and products are nested more than {limit} deep")]
     Depth {
         /// The limit.
         limit: usize,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub enum HubError {
     /// Neither a short name nor `owner/name`.
     #[error(
-        "no encoder is named `{name}`: there are {known}, and any model of the hub as owner/name \
+        "no encoder is named `{name}`: use {known}, or any model of the hub as owner/name \
          or owner/name@revision"
     )]
     UnknownEncoder {
@@ -39,8 +39,8 @@ pub enum HubError {
     },
     /// The hub wants to know who asks.
     #[error(
-        "the hub refuses {repository} (status {status}{}): accept the terms on the model's page if \
-         it has some, and set HF_TOKEN to a token of your account that may read it", said(.message)
+        "the hub denied access to {repository} (status {status}{}): accept the terms on the model's \
+         page, if there are any, and set HF_TOKEN to a token of your account that may read it", said(.message)
     )]
     Refused {
         /// `owner/name`.
@@ -71,8 +71,8 @@ pub enum HubError {
     },
     /// The model lacks a file that every encoder needs.
     #[error(
-        "{repository} at {revision} holds no {file}: a model in the layout of the transformers \
-         library is wanted"
+        "{repository} at {revision} contains no {file}: choose a model in the layout of the \
+         transformers library"
     )]
     NoFile {
         /// `owner/name`.
@@ -83,7 +83,7 @@ pub enum HubError {
         file: String,
     },
     /// The answer isn't one that a hub gives.
-    #[error("{url} does not answer like a hub: {problem}; check HF_ENDPOINT")]
+    #[error("{url} is not the address of a hub: {problem}; check HF_ENDPOINT")]
     NotAHub {
         /// What was asked.
         url: String,
@@ -105,7 +105,7 @@ pub enum HubError {
     /// The download stopped, and trying again didn't help.
     #[error(
         "{file} stopped after {received} of {size} bytes, tried {attempts} times: fetch again to \
-         go on from there"
+         resume"
     )]
     Interrupted {
         /// The file.
@@ -121,8 +121,8 @@ pub enum HubError {
     },
     /// The file isn't the one that the hub has.
     #[error(
-        "{file} has SHA-256 {found}, the hub says {expected}: the copy has been removed; fetch \
-         again, and if it stays so, something between here and the hub changes files"
+        "{file} has SHA-256 {found}, the hub has {expected}: the copy was removed; fetch again. If \
+         the error remains, a proxy may change files"
     )]
     Checksum {
         /// The file.
@@ -134,8 +134,8 @@ pub enum HubError {
     },
     /// The hub has another file at the same commit.
     #[error(
-        "{file} at {revision} has the checksum {now}, when it was fetched before it had {before}: a commit does not change, so \
-         something between here and the hub changes files; what was fetched before is kept"
+        "{file} at {revision} has the checksum {now}, an earlier download had {before}. The files of a commit never \
+         change: a proxy may change files. The earlier download is kept"
     )]
     Changed {
         /// The file.
@@ -148,9 +148,7 @@ pub enum HubError {
         now: String,
     },
     /// The file isn't as long as the one that the hub has.
-    #[error(
-        "{file} has {found} bytes, the hub says {expected}: the copy has been removed; fetch again"
-    )]
+    #[error("{file} has {found} bytes, the hub has {expected}: the copy was removed; fetch again")]
     Size {
         /// The file.
         file: String,
@@ -161,8 +159,8 @@ pub enum HubError {
     },
     /// The file isn't what its name says.
     #[error(
-        "{file} cannot be read as what its name says: the copy has been removed; fetch again, and \
-         if it stays so, the model itself is broken"
+        "{file} is damaged: the copy was removed; fetch again. If the error remains, the model \
+         itself is damaged"
     )]
     Contents {
         /// The file.
@@ -199,5 +197,5 @@ impl HubError {
 }
 
 fn said(message: &str) -> String {
-    if message.is_empty() { String::new() } else { format!(", it says: {message}") }
+    if message.is_empty() { String::new() } else { format!(", message: {message}") }
 }

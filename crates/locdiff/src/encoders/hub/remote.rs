@@ -109,7 +109,7 @@ impl<'a> Remote<'a> {
                 _ => Err(self.refusal(&answer, first)),
             };
         }
-        Err(HubError::NotAHub { url: first, problem: "it redirects in circles".to_owned() })
+        Err(HubError::NotAHub { url: first, problem: "its redirects form a loop".to_owned() })
     }
 
     /// The answer to a question for a file's first byte, once there is one.
@@ -309,7 +309,7 @@ impl Answer {
         let length = (self.status == 200).then(|| self.header("content-length"));
         let sizes = [Some(self.header("x-linked-size")), range_total, length];
         let Some(size) = sizes.into_iter().flatten().find_map(|size| size.parse().ok()) else {
-            return Err(odd("it tells no size".to_owned()));
+            return Err(odd("its response has no size".to_owned()));
         };
         Ok(RemoteFile { name, commit: commit.to_owned(), etag: etag.to_owned(), size })
     }
@@ -320,7 +320,7 @@ impl Answer {
         if found == format!("bytes {start}-{}/{size}", size - 1) {
             return Ok(());
         }
-        Err(format!("the server sends `{found}`, asked for bytes from {start} of {size}").into())
+        Err(format!("the server sent `{found}` instead of the bytes from {start} of {size}").into())
     }
 }
 

@@ -16,14 +16,14 @@ pub enum InvalidEncoder {
     },
     /// No weights in a directory.
     #[error(
-        "{} holds neither model.safetensors nor pytorch_model.bin: fetch an encoder with `locdiff model \
+        "{} contains neither model.safetensors nor pytorch_model.bin: fetch an encoder with `locdiff model \
          fetch`, or give a directory in Hugging Face layout", .0.display()
     )]
     NoWeights(PathBuf),
     /// The names are those of another kind of network.
     #[error(
-        "{}: no Vision Transformer that we know: CLIP (StreetCLIP) and DINOv2 S, B and L are, as \
-         published by their authors or by Hugging Face", .0.display()
+        "{}: this Vision Transformer is not supported: use CLIP (or StreetCLIP) or DINOv2 S, B or L, \
+         as published by their authors or by Hugging Face", .0.display()
     )]
     UnknownLayout(PathBuf),
     /// A tensor isn't there.

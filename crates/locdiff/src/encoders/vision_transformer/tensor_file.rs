@@ -124,10 +124,13 @@ impl TensorFile {
             }
         };
         let numbers = numbers_of(&kind, &bytes).ok_or_else(|| {
-            InvalidEncoder::file(&self.path, format!("`{name}` holds {kind}, not f32, f16 or bf16"))
+            InvalidEncoder::file(
+                &self.path,
+                format!("`{name}` contains {kind}, not f32, f16 or bf16"),
+            )
         })?;
         if numbers.len() != shape.iter().product::<usize>() {
-            let what = format!("`{name}` holds {} numbers, not {shape:?}", numbers.len());
+            let what = format!("`{name}` contains {} numbers, not {shape:?}", numbers.len());
             return Err(InvalidEncoder::file(&self.path, what));
         }
         Ok(Values { shape, numbers })

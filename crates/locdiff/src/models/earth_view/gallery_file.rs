@@ -76,7 +76,7 @@ impl Gallery {
             Ok::<&[u8], InvalidWeights>(taken)
         };
         if take(MAGIC.len())? != MAGIC {
-            return Err(wrong("it is no gallery of this version".to_owned()));
+            return Err(wrong("it is not a gallery of this version".to_owned()));
         }
         let length = u32::from_le_bytes(take(4)?.try_into().expect("four bytes"));
         let header: Header = serde_json::from_slice(take(length as usize)?)

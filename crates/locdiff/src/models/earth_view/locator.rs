@@ -193,17 +193,17 @@ impl EarthLocator {
         within: &[Constraint],
     ) -> Result<Located, NotItsKind> {
         if deviation(&photo.square(VIEW as u32)) < LEAST_CONTRAST {
-            return Err(NotItsKind::Other("it is all of one color".to_owned()));
+            return Err(NotItsKind::Other("the picture has only one color".to_owned()));
         }
         let widths_km = self.atlas.gallery.widths_km();
         let [narrowest, widest] = widths_km.map(rounded);
         let range = widths_km[0] / WIDTH_MARGIN..=widths_km[1] * WIDTH_MARGIN;
         if let Some(width) = inference.width_km.filter(|width| !range.contains(width)) {
             let mut why = format!(
-                "it is {width:.0} km wide, and the gallery has views of about {narrowest} to {widest} km"
+                "width_km is {width:.0}, the gallery has views of about {narrowest} to {widest} km"
             );
             if width < widths_km[0] {
-                why.push_str(": `locdiff earth build` makes one of narrower views");
+                why.push_str("; make a gallery of narrower views with `locdiff earth build`");
             }
             return Err(NotItsKind::Other(why));
         }
@@ -230,11 +230,12 @@ impl EarthLocator {
         let Some(best) = best else {
             if findings.first().is_some_and(|elsewhere| is_probable(&elsewhere)) {
                 let names: Vec<String> = within.iter().map(Constraint::to_string).collect();
-                let reason = "the place that it shows is elsewhere".to_owned();
+                let reason = "the picture shows a place outside of this area".to_owned();
                 return Err(NotItsKind::Outside { within: names.join(" and "), reason });
             }
             let why = format!(
-                "no place on Earth matches it; it may show clouds, the sea, less than {narrowest} km, more than {widest} km, or something else"
+                "no place on Earth matches the picture; it may show clouds, the sea, less than {narrowest} km, more than {widest} km, or \
+                 something else"
             );
             return Err(NotItsKind::Other(why));
         };

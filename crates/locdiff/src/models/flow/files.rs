@@ -82,12 +82,12 @@ impl FlowAbout {
         let mut text = format!(
             "# A flow on the sphere\n\nA network of plonk (\"Around the World in 80 Timesteps\", \
              <https://arxiv.org/abs/2412.06781>) of width {dim} and depth {depth}, on embeddings of {}.\n\n\
-             Its probabilities are not calibrated: `locdiff calibrate` does that.\n",
+             Its probabilities are not calibrated: calibrate them with `locdiff calibrate`.\n",
             self.encoder
         );
         if let Some(FlowSource { repository, revision, licence, trained_on }) = &self.source {
             text.push_str(&format!(
-                "\n| | |\n|---|---|\n| from | {repository} at {revision} |\n| licence | {licence} |\n\
+                "\n| | |\n|---|---|\n| from | {repository} at {revision} |\n| license | {licence} |\n\
                  | trained on | {trained_on} |\n"
             ));
         }

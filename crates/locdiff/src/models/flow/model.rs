@@ -186,7 +186,9 @@ impl LocationModel for FlowModel {
         let mut warnings = Vec::new();
         if let (Sampler::Exact, Some(kernel_km)) = (sampler, inference.kernel_km) {
             let option = format!("kernel_km {kernel_km} with sampler exact");
-            return Err(self.unsupported(option, "leave the kernel out, nothing is sampled"));
+            return Err(
+                self.unsupported(option, "leave kernel_km out: an exact density has no samples")
+            );
         }
         if sampler == Sampler::Flow && inference.draws() == 1 {
             warnings.push("one sample: radii and regions are those of the kernel".to_owned());

@@ -52,7 +52,7 @@ impl FlowConfig {
             return Some(format!("input_dim is {input_dim}, a place has 3 coordinates"));
         }
         if dim < 8 || !dim.is_multiple_of(8) {
-            return Some(format!("dim is {dim}, a multiple of 8 is wanted"));
+            return Some(format!("dim is {dim}, it must be a multiple of 8"));
         }
         (expansion == 0 || cond_dim == 0).then(|| "expansion and cond_dim must not be 0".to_owned())
     }

@@ -26,7 +26,7 @@ pub enum GeoClipError {
         source: zip::result::ZipError,
     },
     /// The wheel lacks a file.
-    #[error("{} holds no {file}: the wheel of geoclip 1.3.0 is wanted, as `pip download geoclip==1.3.0 --no-deps` gets it", .path.display())]
+    #[error("{} contains no {file}: use the wheel of geoclip 1.3.0, from `pip download geoclip==1.3.0 --no-deps`", .path.display())]
     MissingFile {
         /// The wheel.
         path: PathBuf,
@@ -34,7 +34,7 @@ pub enum GeoClipError {
         file: String,
     },
     /// A file in the wheel is another than the one we know.
-    #[error("{file} in {} has SHA-256 {found}, that of geoclip 1.3.0 has {expected}", .path.display())]
+    #[error("{file} in {} has SHA-256 {found}, expected {expected}: use the wheel of geoclip 1.3.0", .path.display())]
     Checksum {
         /// The wheel.
         path: PathBuf,
@@ -70,7 +70,7 @@ pub enum GeoClipError {
         source: serde_json::Error,
     },
     /// `config.json` describes something else.
-    #[error("{} says {field} {found}, expected {expected}", .path.display())]
+    #[error("{} has {field} {found}, expected {expected}", .path.display())]
     Format {
         /// Which file.
         path: PathBuf,
@@ -95,7 +95,7 @@ pub enum GeoClipError {
         expected: String,
     },
     /// A tensor holds something else than 32-bit floats.
-    #[error("tensor {name} holds {found}, expected F32")]
+    #[error("tensor {name} contains {found}, expected F32")]
     ElementType {
         /// The tensor.
         name: String,
@@ -137,7 +137,7 @@ pub enum GeoClipError {
     #[error("{} exists already", .0.display())]
     Exists(PathBuf),
     /// What should be replaced isn't ours to remove.
-    #[error("{} is not a GeoCLIP model directory: it is left as it is", .0.display())]
+    #[error("{} is not a GeoCLIP model directory and was not replaced", .0.display())]
     NotOurs(PathBuf),
 }
 

@@ -56,7 +56,7 @@ impl GeoClipLocator {
             (
                 Anchors::fibonacci(EVEN_PLACES).places().to_vec(),
                 kernel,
-                "every square kilometre is as likely as any other, sea included",
+                "every square kilometer is as likely as any other, sea included",
             )
         } else {
             (
@@ -119,7 +119,7 @@ impl GeoClipLocator {
         }
         if !matches!(encoder, EncoderSource::Path(_)) && home.encoder(BACKBONE).is_none() {
             return Some(MissingPart {
-                part: "CLIP ViT-L/14, which looks at the pictures,".to_owned(),
+                part: "the image encoder CLIP ViT-L/14".to_owned(),
                 looked_in: home.model(BACKBONE),
                 remedy: format!(
                     "Get it with `locdiff model fetch {BACKBONE}`, or, if you have its files, \
@@ -189,7 +189,7 @@ impl LocationModel for GeoClipLocator {
             let logits: Vec<f64> = logits.into_iter().map(f64::from).collect();
             PointMasses::from_logits(self.places.clone(), &logits)
                 .map(|masses| masses.spread(self.kernel).into())
-                .map_err(|error| NotItsKind::Other(format!("its logits are no numbers: {error}")))
+                .map_err(|error| NotItsKind::Other(format!("its logits are not numbers: {error}")))
         };
         self.logits(photos, &crops).into_iter().map(located).collect()
     }
@@ -223,7 +223,7 @@ pub(super) fn open_parts(
         return Err(CannotOpen::Missing {
             model: "geoclip".to_owned(),
             missing: format!(
-                "the image encoder in {} gives {found} features, GeoCLIP's head takes {expected}",
+                "the image encoder in {} has {found} features, GeoCLIP's head needs {expected}",
                 backbone.display()
             ),
             remedy: format!("Get CLIP ViT-L/14 with `locdiff model fetch {BACKBONE}`"),

@@ -167,13 +167,13 @@ fn read_only_number(checkpoint: Vec<u8>, file: &str) -> Result<NamedValues, GeoC
     let names: Vec<String> = archive.file_names().flatten().map(Into::into).collect();
     let storages: Vec<&String> = names.iter().filter(|name| name.contains("/data/")).collect();
     let [storage] = &storages[..] else {
-        return Err(failed(format!("it holds {} tensors, expected 1", storages.len()).into()));
+        return Err(failed(format!("it contains {} tensors, expected 1", storages.len()).into()));
     };
     let mut bytes = Vec::new();
     let entry = archive.by_name(storage).map_err(|error| failed(error.into()))?;
     entry.take(LARGEST_MEMBER).read_to_end(&mut bytes).map_err(|error| failed(error.into()))?;
     if bytes.len() != size_of::<f32>() {
-        return Err(failed(format!("it holds {} bytes, expected one f32", bytes.len()).into()));
+        return Err(failed(format!("it contains {} bytes, expected one f32", bytes.len()).into()));
     }
     Ok(NamedValues::from_bytes(&[], &bytes))
 }

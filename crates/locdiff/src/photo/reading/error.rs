@@ -20,7 +20,7 @@ pub enum PhotoError {
     },
     /// The bytes are no picture of any kind that we know.
     #[error(
-        "not a picture: it begins with {beginning}; JPEG, PNG, WebP, GIF, TIFF and BMP can be read, whatever the name of the file"
+        "not a picture: the file begins with {beginning}; use JPEG, PNG, WebP, GIF, TIFF or BMP"
     )]
     NotAnImage {
         /// The first bytes, as text where they are text.

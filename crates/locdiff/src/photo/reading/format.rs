@@ -126,7 +126,7 @@ fn known_but_unread(bytes: &[u8]) -> Option<&'static str> {
 
 fn beginning_of(bytes: &[u8]) -> String {
     match &bytes[..bytes.len().min(12)] {
-        [] => "nothing: it is empty".to_owned(),
+        [] => "nothing (0 bytes)".to_owned(),
         first => format!("`{}`", first.escape_ascii()),
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn decode(
         // This libheif was built without a decoder for it, as some are for AVIF.
         HeifErrorCode::PluginLoadingError => PhotoError::Unsupported {
             format: format.to_string(),
-            remedy: "libheif has no decoder for it here; convert the picture to JPEG",
+            remedy: "this libheif has no decoder for it; convert the picture to JPEG",
         },
         _ => PhotoError::damaged(format, error.message),
     };
@@ -36,9 +36,9 @@ pub(super) fn decode(
     let plane = image
         .planes()
         .interleaved
-        .ok_or_else(|| PhotoError::damaged(format, "libheif gave no pixels"))?;
+        .ok_or_else(|| PhotoError::damaged(format, "libheif returned no pixels"))?;
     if (plane.width, plane.height) != (width, height) {
-        let sizes = format!("{}×{}, its header says {width}×{height}", plane.width, plane.height);
+        let sizes = format!("{}×{}, its header has {width}×{height}", plane.width, plane.height);
         return Err(PhotoError::damaged(format, format!("it is {sizes}")));
     }
     let row = width as usize * if handle.has_alpha_channel() { 4 } else { 3 };
