@@ -1,6 +1,5 @@
 //! Jobs of many images, unit by unit.
 
-use std::error::Error;
 use std::sync::OnceLock;
 
 use locdiff_batch::{Batch, BatchError, PlanOptions, RunOptions, Runner, plan};
@@ -23,15 +22,7 @@ fn failed(error: BatchError) -> PyErr {
     match error {
         BatchError::Open(error) => cannot_open(error),
         BatchError::Inference(error) => wrong_option(error),
-        error => {
-            let mut text = error.to_string();
-            let mut cause = error.source();
-            while let Some(error) = cause {
-                text += &format!(": {error}");
-                cause = error.source();
-            }
-            BatchException::new_err(text)
-        }
+        error => BatchException::new_err(locdiff_cli::with_causes(&error)),
     }
 }
 

@@ -17,6 +17,7 @@ use locdiff::{CannotOpen, Geolocator, InferenceOptions, ModelHome, Photo};
 use serde_json::json;
 
 use crate::model::{SELF_TEST, self_test_record};
+use crate::with_causes;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -101,10 +102,11 @@ impl State {
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let home = ModelHome::from_env()?;
     let mut findings = vec![earth_view(&arguments), geoclip(&home, &arguments)];
-    let encoders = known_encoders().into_iter().chain(imported_encoders(&home));
+    let encoders = known_encoders().into_iter().with_causes(imported_encoders(&home));
     findings.extend(encoders.map(|name| encoder(&name, &home, &arguments)));
     let installed = model_directories(&home).into_iter().map(|(name, _)| name);
-    let others = installed.filter(|name| name != "geoclip").chain(arguments.model.iter().cloned());
+    let others =
+        installed.filter(|name| name != "geoclip").with_causes(arguments.model.iter().cloned());
     findings.extend(others.map(|name| model(&name, &home, &arguments)));
     let broken = findings.iter().any(|finding| finding.state == State::Broken);
     if arguments.json {
@@ -199,7 +201,7 @@ fn geoclip(home: &ModelHome, arguments: &Arguments) -> Finding {
         format!("Remove {} and get it again: `locdiff model fetch geoclip`", directory.display());
     let remedy = &remedy;
     match GeoClip::open(&directory, &Device::flex()) {
-        Err(error) => broken(name, &chain(&error), remedy),
+        Err(error) => broken(name, &with_causes(&error), remedy),
         Ok(geoclip) => {
             tested(name, detail, test_geoclip(&geoclip, &directory.join(SELF_TEST)), began, remedy)
         }
@@ -214,7 +216,7 @@ fn model(name: &str, home: &ModelHome, arguments: &Arguments) -> Finding {
     let remedy = format!("Find the damaged file with `locdiff model verify {name}`");
     let detail = match &directory {
         Some(Ok(directory)) => format!("In {}", directory.path().display()),
-        Some(Err(error)) => return broken(name, &chain(error), &remedy),
+        Some(Err(error)) => return broken(name, &with_causes(error), &remedy),
         None => {
             let detail = CannotOpen::Unknown(name.clone()).to_string();
             return Finding { name, state: State::Missing, detail, remedy: None };
@@ -244,7 +246,7 @@ fn model(name: &str, home: &ModelHome, arguments: &Arguments) -> Finding {
         Err(CannotOpen::Missing { missing, remedy, .. }) => {
             Finding { name, state: State::Missing, detail: missing, remedy: Some(remedy) }
         }
-        Err(error) => broken(name, &chain(&error), &remedy),
+        Err(error) => broken(name, &with_causes(&error), &remedy),
     }
 }
 
@@ -280,7 +282,7 @@ fn encoder(name: &str, home: &ModelHome, arguments: &Arguments) -> Finding {
         format!("Get it again: `locdiff model fetch {name}`")
     };
     match ImageEncoder::open_as(&Reading::of(&name), &directory, &Device::flex()) {
-        Err(error) => broken(name, &chain(&error), &remedy),
+        Err(error) => broken(name, &with_causes(&error), &remedy),
         Ok(encoder) => {
             let record = self_test_record(home, &name, &directory);
             let outcome = test_encoder(&encoder, &record);
@@ -324,15 +326,4 @@ fn tested(
 fn broken(name: String, error: &str, remedy: &str) -> Finding {
     let (detail, remedy) = (error.to_owned(), Some(remedy.to_owned()));
     Finding { name, state: State::Broken, detail, remedy }
-}
-
-/// An error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }

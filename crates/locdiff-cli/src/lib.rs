@@ -128,7 +128,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     #[cfg(feature = "models")]
     let arguments = match serve::with_config(arguments, Arguments::command()) {
         Ok(arguments) => arguments,
-        Err(error) => return refused(&format!("{error:#}"), NONSENSE),
+        Err(error) => return refused(&with_causes(error.as_ref()), NONSENSE),
     };
     let result = match Arguments::parse_from(arguments).command {
         #[cfg(feature = "models")]
@@ -217,5 +217,19 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 #[expect(clippy::print_stderr, reason = "the one place where errors reach the user")]
 fn print_error(error: &anyhow::Error) {
-    eprintln!("locdiff: {error:#}");
+    eprintln!("locdiff: {}", with_causes(error.as_ref()));
+}
+
+/// An error and its causes, each once: many errors contain their cause already.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let words = cause.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        next = cause.source();
+    }
+    text
 }

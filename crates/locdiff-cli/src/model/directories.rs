@@ -18,7 +18,7 @@ use locdiff::models::{
 use locdiff::{CannotOpen, Geolocator, ModelHome, OpenOptions};
 use serde_json::{Value, json};
 
-use crate::FAILED;
+use crate::{FAILED, with_causes};
 
 #[derive(Args)]
 pub(crate) struct ListArguments {
@@ -174,7 +174,7 @@ pub(super) fn verify(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
         }
         _ => GeoClip::open(path, &device).map(drop).map_err(Into::into),
     };
-    let opened = opened.err().map(|error| format!("{error:#}"));
+    let opened = opened.err().map(|error: anyhow::Error| with_causes(error.as_ref()));
     let damaged: Vec<_> = files.iter().filter(|file| file.problem.is_some()).collect();
     let fine = damaged.is_empty() && opened.is_none();
     let mut out = stdout().lock();

@@ -24,7 +24,7 @@ use rayon::prelude::*;
 
 use crate::asking::{InferenceArguments, OpeningArguments};
 use crate::progress::{Progress, Waiting};
-use crate::{FAILED, NO_MODEL, NONSENSE, memory, refused};
+use crate::{FAILED, NO_MODEL, NONSENSE, memory, refused, with_causes};
 use answer::{Failure, Picture};
 pub use drawing::{Colors, View, answer_map};
 pub(crate) use models::{Asking, GET_A_MODEL, Models};
@@ -176,7 +176,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                         Ok(map) => answer.record.map = map,
                         Err(error) => {
                             tally.maps_failed += 1;
-                            let _ = writeln!(stderr(), "locdiff: {}: {error:#}", answer.name());
+                            let reason = with_causes(error.as_ref());
+                            let _ = writeln!(stderr(), "locdiff: {}: {reason}", answer.name());
                         }
                     }
                     records.answer(&answer)?;

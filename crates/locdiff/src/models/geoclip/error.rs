@@ -10,7 +10,7 @@ use locdiff_sphere::InvalidPlace;
 #[non_exhaustive]
 pub enum GeoClipError {
     /// A file could not be read or written.
-    #[error("{}", .path.display())]
+    #[error("{}: {source}", .path.display())]
     File {
         /// Which file or directory.
         path: PathBuf,
@@ -54,7 +54,7 @@ pub enum GeoClipError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// `model.safetensors` cannot be read or written.
-    #[error("{}", .path.display())]
+    #[error("{}: {source}", .path.display())]
     Safetensors {
         /// Which file.
         path: PathBuf,
@@ -62,7 +62,7 @@ pub enum GeoClipError {
         source: safetensors::SafeTensorError,
     },
     /// `config.json` is not JSON, or lacks fields.
-    #[error("{}", .path.display())]
+    #[error("{}: {source}", .path.display())]
     Config {
         /// Which file.
         path: PathBuf,
