@@ -117,21 +117,14 @@ export interface Footprint {
   likeness: number;
 }
 
-/** What an answer was restricted to by the server. */
-export interface AnswerConstraint {
-  areas: string[];
-  /** The share of the unconstrained answer that lies there, 0 to 1. */
-  kept: number;
-}
-
 export interface Answer {
   image: ImageIdentity;
   model: ModelIdentity;
   inference: Inference;
   warnings: string[];
   within: string[];
-  /** Missing if the server restricted nothing. */
-  constraint?: AnswerConstraint | null;
+  /** The share of the unconstrained answer that lies there, 0 to 1; missing if the server restricted nothing. */
+  kept?: number;
   candidates: NamedCandidate[];
   radius_50_km: number;
   radius_90_km: number;

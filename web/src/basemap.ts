@@ -5,6 +5,10 @@ import { feature, merge, mesh } from "topojson-client";
 import type { GeometryCollection, Topology } from "topojson-specification";
 import { unwrapped, unwrappedPolygon } from "./rings";
 import atlasUrl from "world-atlas/countries-50m.json?url";
+import shortNames from "../../crates/locdiff/assets/country-names.json";
+
+/** By Natural Earth's labels, where they differ. */
+const SHORT_NAMES: Readonly<Record<string, string>> = shortNames;
 
 export interface Country {
   name: string;
@@ -24,10 +28,16 @@ export class Basemap {
 
   constructor(atlas: Atlas) {
     const collection = feature(atlas, atlas.objects.countries);
-    this.countries = collection.features
-      .map(({ properties, geometry }) => country(properties.name, geometry))
-      .filter((found) => found.coordinates.length > 0)
-      .sort((a, b) => a.name.localeCompare(b.name, "en"));
+    // By the names that the program uses: some parts belong to one country there.
+    const countries = new Map<string, Country>();
+    for (const { properties, geometry } of collection.features) {
+      const found = country(SHORT_NAMES[properties.name] ?? properties.name, geometry);
+      const same = countries.get(found.name);
+      same?.coordinates.push(...found.coordinates);
+      same?.boxes.push(...found.boxes);
+      if (same === undefined && found.coordinates.length > 0) countries.set(found.name, found);
+    }
+    this.countries = [...countries.values()].sort((a, b) => a.name.localeCompare(b.name, "en"));
     const geometries = atlas.objects.countries.geometries as never;
     const land = merge(atlas, geometries).coordinates.map(unwrappedPolygon).filter((rings) => rings.length > 0);
     this.land = { type: "Feature", properties: {}, geometry: { type: "MultiPolygon", coordinates: land } };

@@ -112,9 +112,9 @@ export function answerColumn(visit: Visit, { theme, countries, opacity }: Settin
 
 /** What the server restricted the answer to, if it did. */
 function serverConstraint({ answer }: Visit): HTMLElement[] {
-  const constraint = answer!.constraint;
-  if (constraint == null) return [];
-  const { text, warning } = keptWords(constraint.kept, constraint.areas);
+  const { kept, within } = answer!;
+  if (kept === undefined) return [];
+  const { text, warning } = keptWords(kept, within);
   const lines = [h("p", { class: "note", id: "server-kept" }, text)];
   return warning === "" ? lines : [...lines, h("p", { class: "note warn" }, warning)];
 }

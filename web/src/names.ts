@@ -58,11 +58,10 @@ function isNameOf(other: NamedCandidate, country: string | null): boolean {
   return country === null || similar(other.country, country);
 }
 
-/** The server's name as it is, then what else is known, from the town to the country. */
+/** From the town to the country; at sea the server's name as it is. */
 export function nameParts({ name, town, district, country }: PlaceName): string[] {
-  const parts = [town, district, country].filter((part): part is string => part !== null);
-  if (name == null || name === "") return parts;
-  return [name, ...parts.filter((part) => !name.includes(part))];
+  if (country === null && name) return [name];
+  return [...new Set([town, district, country].filter((part): part is string => part !== null))];
 }
 
 /** Two sources name one country differently: “Dem. Rep. Congo”, “Democratic Republic of the Congo”. */

@@ -41,8 +41,9 @@ describe("names", () => {
     // Also if the server sends it in place of the town.
     const asTown: NamedCandidate = { ...sea, town: "at sea, 40 km off Egypt" };
     expect(named(candidate(39.2, 12.7), [asTown], nowhere)).toMatchObject({ name: "at sea, 40 km off Egypt", around: "" });
-    const land: NamedCandidate = { ...itasy, name: "near Soavinandriana, Itasy" };
-    expect(named(candidate(-19.04, 46.62), [land], nowhere)).toMatchObject({ name: "near Soavinandriana, Itasy", around: "Madagascar" });
+    // On land the town is the headline.
+    const land: NamedCandidate = { ...itasy, name: "Soavinandriana, Itasy, Madagascar" };
+    expect(named(candidate(-19.04, 46.62), [land], nowhere)).toEqual(named(candidate(-19.04, 46.62), [itasy], nowhere));
   });
 
   test("distances, also over the antimeridian", () => {
@@ -126,7 +127,7 @@ describe("what is saved", () => {
 
   test("the report has the server's constraint, and no raw backticks", () => {
     const constrained = visit();
-    constrained.answer!.constraint = { areas: ["Egypt"], kept: 0.031 };
+    Object.assign(constrained.answer!, { within: ["Egypt"], kept: 0.031 });
     constrained.answer!.model.description = "made with `locdiff train`";
     const report = reportOf({ visit: constrained, map: "data:,", picture: null, pictureNote: "", pageVersion: "0", date: new Date(0) }).replaceAll("\u00a0", " ");
     expect(report).toContain("Within Egypt: keeps 3.1 % of the unconstrained answer.");

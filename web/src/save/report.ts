@@ -70,7 +70,7 @@ ${references.join("\n")}
 `;
   const within = visit.constraints.map((constraint) => [constraint.label, cornersOf(constraint)].filter((part) => part !== "").join(": "));
   const constraintText = within.length === 0 ? "none: the whole Earth" : `${within.join(" and ")}; set on the page by its user. ${percent(summary.share)} of the unconstrained answer lies there, and all numbers are normalized to it`;
-  const server = visit.answer!.constraint;
+  const { kept, within: areas } = visit.answer!;
   const sameHash = visit.localSha256 === null ? "computed by the server" : visit.localSha256 === image.sha256 ? "computed by the server and by the browser, the same" : `computed by the server; the browser computes ${visit.localSha256}`;
   const footprint = groundOf(visit)?.footprint;
   const limits = [
@@ -127,7 +127,7 @@ ${entry("Assumption", model.prior ?? "nothing beyond the picture")}
 ${entry("Chosen", visit.model === null ? `by the server${model.chosen_because ? `: ${model.chosen_because}` : ""}` : "by the user")}
 ${entry("Options", asked(visit.answer!.inference))}
 ${entry("Constraints", constraintText)}
-${server == null ? "" : entry("Constraints of the server", keptWords(server.kept, server.areas).text)}
+${kept === undefined ? "" : entry("Constraints of the server", keptWords(kept, areas).text)}
 ${summary.kernel_km === null ? "" : entry("Finest detail", km(summary.kernel_km))}
 ${entry("Answered", visit.answeredAt?.toISOString() ?? "unknown")}
 ${entry("Report made", date.toISOString())}

@@ -196,7 +196,7 @@ export async function readingTests({ running, url, folder, madagascar }) {
   });
 
   await test("the server's names and constraints are shown as they are", async () => {
-    await answer({ candidates: [AT_SEA], constraint: { areas: ["Egypt"], kept: 0.031 }, warnings: ["these are scores, run `locdiff calibrate` again"] });
+    await answer({ candidates: [AT_SEA], within: ["Egypt"], kept: 0.031, warnings: ["these are scores, run `locdiff calibrate` again"] });
     await answered(page);
     assert.equal(await textOf(page, "#answer-title"), "at sea, 40 km off Egypt");
     assert.match(await textOf(page, ".candidate .name"), /^at sea, 40 km off Egypt/);
@@ -207,7 +207,7 @@ export async function readingTests({ running, url, folder, madagascar }) {
     await settled(page);
     await shot(page, "server-constraint");
     await audit(page, "constrained by the server, dark, desktop");
-    await answer({ constraint: { areas: ["Egypt"], kept: 0.004 } });
+    await answer({ within: ["Egypt"], kept: 0.004 });
     await answered(page);
     assert.match(await textOf(page, ".answer"), /keeps 0.4 % of the unconstrained answer\.Warning: less than 1 %/);
     await answer({});
