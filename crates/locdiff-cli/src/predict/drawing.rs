@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
+use locdiff::geography::{names_around, outlines};
 use locdiff::locate::Answered;
-use locdiff_map::{LineStyle, Map, Marker, Projection, Symbol, Theme};
+use locdiff_map::{LineStyle, Map, Marker, Name, Projection, Symbol, Theme};
 
 use super::answer::Picture;
 use super::{Arguments, is_folder};
@@ -43,6 +44,10 @@ impl From<Colors> for Theme {
         }
     }
 }
+
+/// Answers that fit into a circle of this radius have a close-up, of at least the other one.
+const PRECISE_KM: f64 = 1500.0;
+const LEAST_CLOSEUP_KM: f64 = 25.0;
 
 /// Refuses what can't be a map or a report, and what would replace a file, before any work is done.
 pub(super) fn check_destinations(
@@ -160,15 +165,15 @@ pub fn answer_map(
     };
     let survey = answer.estimate.survey();
     let highest = survey.modes().modes.iter().map(|mode| mode.log_density).fold(f64::MIN, f64::max);
-    let mut outlines = Vec::new();
+    let mut lines = Vec::new();
     for (level, style) in [(0.9, LineStyle::Dashed), (0.5, LineStyle::Solid)] {
         if let Some(polygons) = survey.region(level).outline() {
-            outlines.push(outline(&polygons)?.style(style));
+            lines.push(outline(&polygons)?.style(style));
         }
     }
     let ground = answer.estimate.footprint().and_then(|footprint| footprint.outline());
     if let Some(ground) = &ground {
-        outlines.push(outline(ground)?);
+        lines.push(outline(ground)?);
     }
     let mut caption = format!("A prediction by {}, not a fact", model.name);
     if !model.calibrated {
@@ -186,18 +191,51 @@ pub fn answer_map(
     let mut map = Map::new(projection)
         .theme(colors.into())
         .top(highest)
-        .title(format!("{stem}: {}", record.place.name))
+        .title(format!("{stem}: {}", record.place.words))
         .caption(caption)
         .field(move |place| survey.interpolated_log_density(place));
-    for outline in outlines {
-        map = map.outline(outline);
+    let mut closeup = closeup_km(answer, zoom_km).map(|radius_km| closeup(answer, radius_km));
+    for line in lines {
+        closeup = closeup.map(|closeup| closeup.outline(line.clone()));
+        map = map.outline(line);
     }
     for (rank, (place, mass)) in answer.places().enumerate() {
         let label = format!("{} · {:.0} %", rank + 1, 100.0 * mass);
         map = map.marker(Marker::new(place).label(label));
+        closeup = closeup.map(|closeup| closeup.marker(Marker::new(place)));
     }
     if let Some(gps) = answer.gps {
-        map = map.marker(Marker::new(gps).label("GPS").symbol(Symbol::Cross));
+        let marker = || Marker::new(gps).label("GPS").symbol(Symbol::Cross);
+        map = map.marker(marker());
+        closeup = closeup.map(|closeup| closeup.marker(marker()));
+    }
+    if let Some(closeup) = closeup {
+        map = map.inset(closeup);
     }
     Ok(map)
+}
+
+/// The radius of the close-up, if there is one: what was asked for, or what shows the 90 % region of a precise answer.
+fn closeup_km(answer: &Answered, zoom_km: Option<f64>) -> Option<f64> {
+    let (record, ground) = (&answer.record, answer.estimate.footprint());
+    let shown = ground.map_or(0.0, |ground| ground.width_km).max(2.0 * record.radius_90_km);
+    match zoom_km {
+        Some(0.0) => None,
+        Some(km) => Some(km),
+        None => (shown < PRECISE_KM).then(|| shown.max(LEAST_CLOSEUP_KM)),
+    }
+}
+
+fn closeup<'a>(answer: &Answered, radius_km: f64) -> Map<'a> {
+    let centre = answer.place();
+    let mut map = Map::new(Projection::Around { centre, radius_km })
+        .countries(outlines())
+        .title(format!("{radius_km:.0} km around"));
+    for (number, found) in names_around(centre, radius_km).into_iter().enumerate() {
+        map = map.name(match found.is_country {
+            true => Name::country(found.place, found.name).weight(f64::INFINITY),
+            false => Name::town(found.place, found.name).weight(-(number as f64)),
+        });
+    }
+    map
 }

@@ -108,6 +108,15 @@ pub fn land_area() -> &'static Area {
     &LAND
 }
 
+/// The rings of all countries, exteriors and holes.
+pub fn outlines() -> impl Iterator<Item = Vec<LatLon>> {
+    let rings = COUNTRIES.iter().flat_map(|country| country.polygons.iter().flatten());
+    rings.map(|ring| {
+        let point = |[longitude, latitude]: &[f64; 2]| LatLon::new(*latitude, *longitude).ok();
+        ring.iter().filter_map(point).collect()
+    })
+}
+
 /// The country with a name or a code of two or three letters, in any case.
 pub fn find(name: &str) -> Result<&'static Country, UnknownCountry> {
     let wanted = plain(name);

@@ -7,5 +7,5 @@ pub(crate) mod place_names;
 
 pub use constraint::{Constraint, InvalidConstraint};
 pub use continents::{Continent, continent_at};
-pub use countries::{Country, UnknownCountry, find as find_country, land_area};
-pub use place_names::{Coast, PlaceName, place_name};
+pub use countries::{Country, UnknownCountry, find as find_country, land_area, outlines};
+pub use place_names::{Coast, MapName, PlaceName, names_around, place_name};

@@ -71,6 +71,54 @@ pub fn place_name(place: LatLon) -> PlaceName {
     PlaceName { town: text(&town.name), district: text(&town.admin1), country, country_code, off }
 }
 
+/// Something on a map that has a name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MapName {
+    /// What it is called.
+    pub name: String,
+    /// Where to write it.
+    pub place: LatLon,
+    /// Whether it is a country; if not, a town.
+    pub is_country: bool,
+}
+
+/// Points along a radius at which [`names_around`] asks for names.
+const RINGS: usize = 6;
+
+/// Countries and some towns within a radius, the towns nearest to the middle first.
+pub fn names_around(middle: LatLon, radius_km: f64) -> Vec<MapName> {
+    let mut points = vec![middle];
+    for ring in 1..=RINGS {
+        let (count, km) = (6 * ring, radius_km * ring as f64 / (RINGS as f64 + 0.5));
+        points.extend((0..count).map(|k| middle.destination(360.0 * k as f64 / count as f64, km)));
+    }
+    let mut names: Vec<MapName> = Vec::new();
+    for point in &points {
+        let town = TOWNS.search((point.latitude(), point.longitude())).record;
+        let Ok(place) = LatLon::new(town.lat, town.lon) else { continue };
+        let is_new = names.iter().all(|known| known.name != town.name);
+        if is_new && place.distance_km(middle) < radius_km {
+            names.push(MapName { name: town.name.clone(), place, is_country: false });
+        }
+    }
+    let mut countries: Vec<(&str, Vec<LatLon>)> = Vec::new();
+    for point in &points {
+        let Some(country) = countries::country_at(*point) else { continue };
+        match countries.iter_mut().find(|(name, _)| *name == country.name()) {
+            Some((_, places)) => places.push(*point),
+            None => countries.push((country.name(), vec![*point])),
+        }
+    }
+    for (name, places) in countries {
+        // The point that is nearest to the others.
+        let far = |place: &LatLon| places.iter().map(|p| p.distance_km(*place)).sum::<f64>();
+        let place = places.iter().min_by(|a, b| far(a).total_cmp(&far(b)));
+        let place = *place.expect("a country has a point");
+        names.push(MapName { name: name.to_owned(), place, is_country: true });
+    }
+    names
+}
+
 impl fmt::Display for PlaceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(Coast { country, distance_km, .. }) = &self.off {
@@ -121,6 +169,16 @@ mod tests {
             let found = name(latitude, longitude);
             assert!(found.contains(expected), "{found} isn't {expected}");
         }
+    }
+
+    #[test]
+    fn a_map_has_the_names_that_belong_on_it() {
+        let names = names_around(LatLon::new(46.2, 6.15).expect("Geneva"), 120.0);
+        let named = |name: &str| names.iter().find(|found| found.name == name);
+        for country in ["Switzerland", "France"] {
+            assert!(named(country).is_some_and(|found| found.is_country), "{country}: {names:?}");
+        }
+        assert!(names[0].name.contains("Gen") && !names[0].is_country, "{names:?}");
     }
 
     #[test]
