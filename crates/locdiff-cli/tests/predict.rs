@@ -198,6 +198,9 @@ fn a_broken_picture_does_not_stop_the_others() {
         str![[r#"
 locdiff: broken.jpg: damaged JPEG: it ends early, after 200 bytes, without its end marker; fetch or export the picture again
 locdiff: missing.jpg: No such file or directory (os error 2)
+3 pictures: 1 located, 0 rejected, 2 failed
+  1 failed: No such file or directory (os error 2)
+  1 failed: damaged JPEG: it ends early, after 200 bytes, without its end marker; fetch or export the picture again
 
 "#]]
     );
