@@ -208,7 +208,7 @@ def _(box):
     folder = box.album()
     (folder / "damaged.jpg").write_text("no picture")
     _, err = box.run("predict", folder, "--json", code=1)
-    assert "4 pictures: 3 located, 0 rejected, 1 failed; 1 files are not pictures" in err, err
+    assert "4 pictures: 3 located, 0 rejected, 1 failed; 1 file is not a picture" in err, err
 
 
 @check("text, CSV and JSON name the map")

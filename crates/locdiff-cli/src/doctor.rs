@@ -102,11 +102,10 @@ impl State {
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let home = ModelHome::from_env()?;
     let mut findings = vec![earth_view(&arguments), geoclip(&home, &arguments)];
-    let encoders = known_encoders().into_iter().with_causes(imported_encoders(&home));
+    let encoders = known_encoders().into_iter().chain(imported_encoders(&home));
     findings.extend(encoders.map(|name| encoder(&name, &home, &arguments)));
     let installed = model_directories(&home).into_iter().map(|(name, _)| name);
-    let others =
-        installed.filter(|name| name != "geoclip").with_causes(arguments.model.iter().cloned());
+    let others = installed.filter(|name| name != "geoclip").chain(arguments.model.iter().cloned());
     findings.extend(others.map(|name| model(&name, &home, &arguments)));
     let broken = findings.iter().any(|finding| finding.state == State::Broken);
     if arguments.json {

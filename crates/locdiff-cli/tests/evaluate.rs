@@ -241,7 +241,7 @@ locdiff: 4 of 5 images have no answer, `sydney.jpg` for example: count them as w
     assert_data_eq!(
         images("worst"),
         str![
-            "ours on truth: 5 images, of which 4 without an answer count as 20,015 km off; none was left out"
+            "ours on truth: 5 images, of which 4 without an answer count as an error of 20,015 km; none was left out"
         ]
     );
 }

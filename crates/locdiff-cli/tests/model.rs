@@ -65,7 +65,7 @@ fn what_is_no_wheel_is_refused() {
 fn a_wheel_of_something_else_is_refused() {
     let scratch = scratch("other-wheel");
     let message = failure(&scratch, &[&wheel(&scratch, &[("other/__init__.py", "")])]);
-    assert!(message.contains(&format!("holds no {LOCATION_ENCODER}")), "{message}");
+    assert!(message.contains(&format!("contains no {LOCATION_ENCODER}")), "{message}");
     assert!(message.contains("pip download geoclip==1.3.0 --no-deps"), "{message}");
 }
 

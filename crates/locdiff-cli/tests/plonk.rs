@@ -206,8 +206,8 @@ fn a_flow_is_fetched_interrupted_resumed_and_asked() {
 fn a_licence_without_commercial_use_is_accepted_once() {
     let machine = Machine::new();
     let message = machine.failure(&["model", "fetch", "plonk-osv5m", "--json"]);
-    assert!(message.contains("plonk-osv5m: licence MIT"), "{message}");
-    assert!(message.contains("licence CC-BY-NC-4.0, non-commercial use only"), "{message}");
+    assert!(message.contains("plonk-osv5m: license MIT"), "{message}");
+    assert!(message.contains("license CC-BY-NC-4.0, non-commercial use only"), "{message}");
     assert!(message.contains("--accept-license"), "{message}");
     assert!(machine.server.requests().is_empty() && !machine.home().exists());
     machine.success(&["model", "fetch", "plonk-osv5m", "--accept-license"]);

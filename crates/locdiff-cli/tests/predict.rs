@@ -57,6 +57,13 @@ impl Home {
     }
 
     /// Stderr of a failure that prints no data.
+    /// What is printed about several pictures; stderr has a summary.
+    fn located(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
     fn failure(&self, arguments: &[&str], code: i32) -> String {
         let output = self.run(arguments);
         assert_eq!(text(&output.stdout), "", "{arguments:?}");
@@ -86,7 +93,8 @@ rgb.jpg
 
   a prediction by geoclip: GeoCLIP over its gallery of 8 places; it is the best installed model for
   photographs from the ground. Scores, not probabilities: the model is not calibrated. It assumes
-  that photographs are taken where those of its gallery (MP16) were. Points are spread by 25 km
+  that photographs are taken where those of its gallery (MP16) were. Points are spread by 25 km. ±
+  is the radius that contains half of a candidate's score
 
 
 "#]]
@@ -198,6 +206,9 @@ fn a_broken_picture_does_not_stop_the_others() {
         str![[r#"
 locdiff: broken.jpg: damaged JPEG: it ends early, after 200 bytes, without its end marker; fetch or export the picture again
 locdiff: missing.jpg: No such file or directory (os error 2)
+3 pictures: 1 located, 0 rejected, 2 failed
+  1 failed: No such file or directory (os error 2)
+  1 failed: damaged JPEG: it ends early, after 200 bytes, without its end marker; fetch or export the picture again
 
 "#]]
     );
@@ -306,7 +317,7 @@ fn other_formats_and_pictures() {
     fs::write(folder.path().join("notes.txt"), "no picture").unwrap();
     let path = folder.path().to_str().unwrap();
     let geojson: Value =
-        serde_json::from_str(&home.success(&["predict", path, "--geojson", "-k", "1"])).unwrap();
+        serde_json::from_str(&home.located(&["predict", path, "--geojson", "-k", "1"])).unwrap();
     let features = geojson["features"].as_array().unwrap();
     // Two regions, a candidate and the place for each of two pictures.
     assert_eq!(features.len(), 8, "{geojson}");
@@ -368,7 +379,8 @@ fn album() -> tempfile::TempDir {
 fn maps_are_ordered_as_pictures_are_and_nothing_is_overwritten() {
     let (home, album, out) = (Home::with_geoclip(), album(), tempfile::tempdir().unwrap());
     let maps = format!("{}/", out.path().join("maps").display());
-    let arguments = ["predict", album.path().to_str().unwrap(), "--plot", &maps, "--json"];
+    let album = album.path().to_str().unwrap();
+    let arguments = ["predict", album, "--model", "geoclip", "--plot", &maps, "--json"];
     let output = home.run(&arguments);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let names: Vec<String> = text(&output.stdout)
@@ -381,12 +393,12 @@ fn maps_are_ordered_as_pictures_are_and_nothing_is_overwritten() {
         ["2019/a.jpg.png", "2019/deep/b.PNG.png", "2020/a.jpg.png", "without ending.png"];
     assert_eq!(names, expected.map(|name| format!("{maps}{name}")));
     assert!(names.iter().all(|name| fs::read(name).unwrap().starts_with(b"\x89PNG")));
-    let summary = "4 pictures: 4 located, 0 rejected, 0 failed; 1 files are not pictures";
+    let summary = "4 pictures: 4 located, 0 rejected, 0 failed; 1 file is not a picture";
     assert!(text(&output.stderr).contains(summary), "{}", text(&output.stderr));
     // Again: not before it is allowed.
     let message = home.failure(&arguments, 2);
     assert!(message.contains("and 3 more files") && message.contains("--overwrite"), "{message}");
-    home.success(&[&arguments[..], &["--overwrite"]].concat());
+    home.located(&[&arguments[..], &["--overwrite"]].concat());
     // The path stands in the text and in the table too.
     let one = out.path().join("one.svg");
     let one = one.to_str().unwrap();
@@ -402,7 +414,8 @@ fn maps_are_ordered_as_pictures_are_and_nothing_is_overwritten() {
 #[test]
 fn notes_are_printed_once() {
     let (home, album) = (Home::with_geoclip(), album());
-    let answers = home.success(&["predict", album.path().to_str().unwrap(), "-k", "2"]);
+    let album = album.path().to_str().unwrap();
+    let answers = home.located(&["predict", album, "--model", "geoclip", "-k", "2"]);
     let flat = answers.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in ["a prediction by geoclip", "Scores, not probabilities", "± is the radius"] {
         assert_eq!(flat.matches(words).count(), 1, "{words}: {answers}");
@@ -414,8 +427,9 @@ fn notes_are_printed_once() {
 fn hidden_files_are_left_out_unless_asked_for() {
     let (home, album) = (Home::with_geoclip(), album());
     let path = album.path().to_str().unwrap();
-    assert_eq!(home.success(&["predict", path, "--json"]).lines().count(), 4);
-    assert_eq!(home.success(&["predict", path, "--json", "--hidden"]).lines().count(), 5);
+    let arguments = ["predict", path, "--model", "geoclip", "--json"];
+    assert_eq!(home.located(&arguments).lines().count(), 4);
+    assert_eq!(home.located(&[&arguments[..], &["--hidden"]].concat()).lines().count(), 5);
 }
 
 #[cfg(unix)]
@@ -428,7 +442,8 @@ fn what_can_t_be_read_stops_nothing() {
     // A folder that contains itself can't be listed.
     std::os::unix::fs::symlink(album.path(), album.path().join("2020/again")).unwrap();
     fs::write(album.path().join("damaged.jpg"), "no picture").unwrap();
-    let output = home.run(&["predict", album.path().to_str().unwrap(), "--json"]);
+    let path = album.path().to_str().unwrap();
+    let output = home.run(&["predict", path, "--model", "geoclip", "--json"]);
     assert_eq!(output.status.code(), Some(1));
     let lines: Vec<Value> =
         text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -438,7 +453,7 @@ fn what_can_t_be_read_stops_nothing() {
     assert!(stderr.contains("cannot read") && stderr.contains("again"), "{stderr}");
     assert!(stderr.contains("6 pictures: 5 located, 0 rejected, 1 failed"), "{stderr}");
     // Named itself, such a file works too.
-    let mut command = home.command(&["predict", "--json"]);
+    let mut command = home.command(&["predict", "--model", "geoclip", "--json"]);
     let output = command.arg(album.path().join(strange)).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }
@@ -448,7 +463,8 @@ fn a_report_needs_no_other_file() {
     let (home, album, out) = (Home::with_geoclip(), album(), tempfile::tempdir().unwrap());
     fs::write(album.path().join("<b>.jpg"), "no picture").unwrap();
     let report = out.path().join("report.html");
-    let arguments = ["predict", album.path().to_str().unwrap(), "--html", report.to_str().unwrap()];
+    let (folder, file) = (album.path().to_str().unwrap(), report.to_str().unwrap());
+    let arguments = ["predict", folder, "--model", "geoclip", "--html", file];
     assert_eq!(home.run(&arguments).status.code(), Some(1));
     let html = fs::read_to_string(&report).unwrap();
     assert_eq!(html.matches("<img ").count(), 4);

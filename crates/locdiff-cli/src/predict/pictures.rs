@@ -95,9 +95,12 @@ impl Found {
     }
 }
 
-/// Names that begin with a dot, and the thumbnails that network drives make.
+/// Names that begin with a dot, the thumbnails that network drives make, and copies that exiftool and `locdiff tag` make of
+/// files before they write to them.
 pub(crate) fn is_hidden(name: &OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(b".") || name == "@eaDir"
+    let text = name.to_string_lossy();
+    let is_copy = text.trim_end_matches(|last: char| last.is_ascii_digit()).ends_with("_original");
+    text.starts_with('.') || text == "@eaDir" || is_copy
 }
 
 /// Whether a file's content or, if it is damaged, its name is that of a picture.

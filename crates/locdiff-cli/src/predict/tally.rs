@@ -68,8 +68,10 @@ impl Tally {
             "{} pictures: {} located, {rejected} rejected, {failed} failed",
             self.pictures, self.located
         );
-        if self.others > 0 {
-            line.push_str(&format!("; {} files are not pictures", self.others));
+        match self.others {
+            0 => {}
+            1 => line.push_str("; 1 file is not a picture"),
+            others => line.push_str(&format!("; {others} files are not pictures")),
         }
         line
     }

@@ -318,7 +318,7 @@ mod tests {
         // Hurghada's sea; the middle of the North Sea; the South Atlantic; off Antarctica.
         for (latitude, longitude, name, km) in [
             (27.2, 34.15, "Egypt", 30.0),
-            (56.0, 3.0, "Denmark", 320.0),
+            (56.0, 3.0, "United Kingdom", 300.0),
             (-20.0, -20.0, "Saint Helena", 1400.0),
             (-62.0, 100.0, "Antarctica", 400.0),
         ] {

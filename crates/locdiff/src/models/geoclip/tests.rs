@@ -166,7 +166,7 @@ fn a_directory_that_lies_is_refused() {
         (
             "config.json",
             config.replace("geoclip-geolocation", "other"),
-            "says model_type \"other\", expected \"geoclip-geolocation\"",
+            "has model_type \"other\", expected \"geoclip-geolocation\"",
         ),
         (
             "config.json",

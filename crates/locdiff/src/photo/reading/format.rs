@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(of(b"\0\0\0\x18ftypcrx \0\0\0\x01crx ").unwrap_err().kind(), "unsupported");
         assert_eq!(of(b"\xff\x0a\xfa\x7f").unwrap_err().kind(), "unsupported");
         assert!(of(b"<html>").unwrap_err().to_string().contains("`<html>`"));
-        assert!(of(b"").unwrap_err().to_string().contains("empty"));
+        assert!(of(b"").unwrap_err().to_string().contains("0 bytes"));
         assert_eq!(of(b"\0\0\0\x14ftyp").unwrap_err().kind(), "not-an-image");
     }
 }
