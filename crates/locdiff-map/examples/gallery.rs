@@ -1,7 +1,9 @@
 //! Draws a few densities in every projection and theme, to be looked at:
 //! `cargo run --package locdiff-map --example gallery -- DIRECTORY`
 
-use locdiff_map::{ColourBar, LineStyle, Map, Marker, Outline, Projection, Scale, Symbol, Theme};
+use locdiff_map::{
+    ColourBar, LineStyle, Map, Marker, Name, Outline, Projection, Scale, Symbol, Theme,
+};
 use locdiff_sphere::{EARTH_RADIUS_KM, InvalidPlace, LatLon};
 use std::f64::consts::PI;
 use std::path::{Path, PathBuf};
@@ -41,6 +43,21 @@ fn fiji<'a>(projection: Projection) -> Result<Map<'a>, InvalidPlace> {
         .marker(Marker::new(LatLon::new(-18.14, 178.44)?).label("Suva").symbol(Symbol::Cross))
         .title("One peak across the antimeridian")
         .caption("A prediction, not a fact. Solid: the smallest region that holds 50 % of the probability; dashed: 90 %. Cross: where it was taken."))
+}
+
+/// A close-up with the built-in coastlines, for which `locdiff` has finer ones.
+fn fiji_closeup<'a>(radius_km: f64) -> Result<Map<'a>, InvalidPlace> {
+    let centre = LatLon::new(-17.6, 179.4)?;
+    let mut map = fiji(Projection::Around { centre, radius_km })?
+        .name(Name::country(LatLon::new(-17.8, 178.0)?, "Fiji").weight(1e6));
+    for (name, latitude, longitude, people) in [
+        ("Suva", -18.14, 178.44, 93_970.0),
+        ("Lautoka", -17.62, 177.45, 71_573.0),
+        ("Labasa", -16.42, 179.38, 27_949.0),
+    ] {
+        map = map.name(Name::town(LatLon::new(latitude, longitude)?, name).weight(people));
+    }
+    Ok(map)
 }
 
 fn two<'a>(projection: Projection) -> Result<Map<'a>, InvalidPlace> {
@@ -86,6 +103,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             write(&format!("pole-{projection_name}"), pole(projection)?)?;
         }
         write("fiji-globe", fiji(globe(-8.0, -172.0)?)?)?;
+        for radius_km in [20.0, 300.0, 3000.0] {
+            write(&format!("fiji-{radius_km}-km"), fiji_closeup(radius_km)?)?;
+        }
+        let closeup =
+            || Ok::<_, InvalidPlace>(fiji_closeup(300.0)?.title("300 km around the peak"));
+        write("fiji-globe-inset", fiji(globe(-8.0, -172.0)?)?.inset(closeup()?))?;
+        write("fiji-equal-earth-inset", fiji(Projection::EqualEarth)?.inset(closeup()?))?;
         write("two-globe", two(globe(14.0, -24.0)?)?)?;
         write("pole-globe", pole(globe(62.0, -60.0)?)?)?;
     }

@@ -5,7 +5,8 @@
 //! closed again along that edge. For this all rings of an area have the area on their left: where a
 //! piece of the boundary leaves the map, the edge of the map, followed anticlockwise, is the
 //! boundary of the area until the next piece enters. That holds for holes, for areas around a pole
-//! and for areas that cross the edge many times; it needs no case for any of them.
+//! and for areas that cross the edge many times; it needs no case for any of them. Close-ups are cut in
+//! their plane instead (`closeup`).
 
 use crate::projection::Plane;
 use locdiff_sphere::{LatLon, UnitVector};
@@ -22,6 +23,9 @@ pub(crate) struct Line {
 
 /// The visible parts of a line through the points, in the plane.
 pub(crate) fn line(plane: &Plane, points: &[[f64; 3]], closed: bool) -> Vec<Line> {
+    if let Plane::Around(closeup) = plane {
+        return closeup.line(points, closed);
+    }
     let pieces = cut(plane, points, closed);
     pieces.into_iter().map(|piece| piece.line(plane)).filter(|line| line.points.len() > 1).collect()
 }
@@ -35,8 +39,12 @@ pub(crate) struct Area {
     pub(crate) boundary: Vec<Line>,
 }
 
-/// The visible part of an area. An area of which no boundary is visible is taken as invisible.
+/// The visible part of an area. An area of which no boundary is visible is taken as invisible, except in
+/// a close-up.
 pub(crate) fn area(plane: &Plane, rings: &[Vec<[f64; 3]>]) -> Area {
+    if let Plane::Around(closeup) = plane {
+        return closeup.area(rings);
+    }
     let mut area = Area::default();
     let mut open = Vec::new();
     for ring in rings {
@@ -138,7 +146,7 @@ fn cut(plane: &Plane, points: &[[f64; 3]], closed: bool) -> Vec<Piece> {
 }
 
 /// Points on the short arc to `to`, without its start.
-fn subdivided(from: [f64; 3], to: [f64; 3]) -> impl Iterator<Item = [f64; 3]> {
+pub(crate) fn subdivided(from: [f64; 3], to: [f64; 3]) -> impl Iterator<Item = [f64; 3]> {
     let chord = (0..3).map(|axis| (to[axis] - from[axis]).powi(2)).sum::<f64>().sqrt();
     let parts = (chord / LONGEST_ARC).ceil().max(1.0);
     (1..=parts as usize).map(move |part| {

@@ -27,7 +27,7 @@ const BAR_HEIGHT: f64 = 11.0;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
     pub(crate) plane: Plane,
-    projection: Projection,
+    pub(crate) projection: Projection,
     pub(crate) at: [u32; 2],
     pub(crate) size: [u32; 2],
     pub(crate) pixels_per_radius: f64,
@@ -62,6 +62,31 @@ impl Frame {
             && area.bottom <= top + height
     }
 
+    /// Whether all of a name lies on the map, which may be smaller than its rectangle.
+    pub(crate) fn shows(&self, area: Rectangle) -> bool {
+        let corners = [
+            [area.left, area.top],
+            [area.right, area.top],
+            [area.left, area.bottom],
+            [area.right, area.bottom],
+        ];
+        let is_on_map = |corner| self.plane.inverse(self.plane_from_pixel(corner)).is_some();
+        self.holds(area) && corners.into_iter().all(is_on_map)
+    }
+
+    /// Lines of the plane on a grid of half pixels. Other than [`Frame::pixels`] it treats a line and
+    /// its reverse alike, so that neighbours keep a common border.
+    pub(crate) fn snapped(&self, lines: &[Line]) -> Vec<Line> {
+        let snap =
+            |&point: &[f64; 2]| self.pixel_from_plane(point).map(|part| (part * 2.0).round() / 2.0);
+        let snapped = lines.iter().map(|line| {
+            let mut points: Vec<[f64; 2]> = line.points.iter().map(snap).collect();
+            points.dedup();
+            Line { points, closed: line.closed }
+        });
+        snapped.filter(|line| line.points.len() > 1).collect()
+    }
+
     /// Lines of the plane in pixels, without details that no pixel shows.
     pub(crate) fn pixels(&self, lines: &[Line]) -> Vec<Line> {
         lines.iter().filter_map(|line| self.thinned(line)).collect()
@@ -92,12 +117,33 @@ pub(crate) struct Contents<'a> {
     pub(crate) caption: &'a str,
     /// What the colour bar shows and the top of its scale; `None` without one.
     pub(crate) bar: Option<(ColourBar, Scale, f64)>,
+    /// The projection of a second map beside the first.
+    pub(crate) inset: Option<Projection>,
+}
+
+impl Contents<'_> {
+    /// Nothing but a map.
+    #[cfg(test)]
+    pub(crate) fn bare(projection: Projection, width: u32) -> Contents<'static> {
+        Contents { projection, width, title: "", caption: "", bar: None, inset: None }
+    }
+}
+
+/// Pixels of a picture unless it is told otherwise, for which sizes are given.
+pub(crate) fn design_width(projection: Projection, with_inset: bool) -> u32 {
+    match (projection, with_inset) {
+        (Projection::Globe { .. } | Projection::Around { .. }, false) => 800,
+        (Projection::Globe { .. } | Projection::Around { .. }, true) => 1200,
+        (_, false) => 1200,
+        (_, true) => 1600,
+    }
 }
 
 /// The layout of one picture.
 pub(crate) struct Layout {
     pub(crate) size: [u32; 2],
     pub(crate) frame: Frame,
+    pub(crate) inset: Option<Frame>,
     /// Pixels per design pixel.
     pub(crate) unit: f64,
     margin: f64,
@@ -111,10 +157,15 @@ impl Layout {
         let width = f64::from(contents.width);
         let is_globe = matches!(contents.projection, Projection::Globe { .. });
         let with_text = contents.width >= NARROWEST_WITH_TEXT;
-        let design_width = if is_globe { 800.0 } else { 1200.0 };
+        let inset = contents.inset.filter(|_| with_text);
+        let design_width = f64::from(design_width(contents.projection, inset.is_some()));
         let unit = if with_text { (width / design_width).max(0.62) } else { width / design_width };
         let margin = (24.0 * unit).round();
-        let side = if is_globe { (0.075 * width).round() } else { margin };
+        let side = match (is_globe, inset) {
+            (true, None) => (0.075 * width).round(),
+            (true, Some(_)) => (0.05 * width).round(),
+            _ => margin,
+        };
 
         let text_width = width - 2.0 * margin;
         let (mut title, mut caption) = (Block::default(), Block::default());
@@ -129,7 +180,15 @@ impl Layout {
         let top = if title.is_empty() { side } else { margin + title.height() + 0.8 * margin };
 
         let half = contents.projection.half_size();
-        let map_width = (width - 2.0 * side).max(1.0);
+        let map_width = match inset {
+            None => (width - 2.0 * side).max(1.0),
+            // Both maps have the same height.
+            Some(inset) => {
+                let inset_half = inset.half_size();
+                let share = 1.0 + inset_half[0] / inset_half[1] * half[1] / half[0];
+                ((width - 2.0 * side - margin) / share).floor().max(1.0)
+            }
+        };
         let pixels_per_radius = map_width / (2.0 * half[0]);
         let map_height = (2.0 * half[1] * pixels_per_radius).round().max(1.0);
         let frame = Frame {
@@ -140,6 +199,18 @@ impl Layout {
             pixels_per_radius,
         };
 
+        let inset = inset.map(|projection| {
+            let inset_half = projection.half_size();
+            let inset_width = (map_height * inset_half[0] / inset_half[1]).round().max(1.0);
+            Frame {
+                plane: Plane::new(projection),
+                projection,
+                at: [(width - margin - inset_width) as u32, top.round() as u32],
+                size: [inset_width as u32, map_height as u32],
+                pixels_per_radius: map_height / (2.0 * inset_half[1]),
+            }
+        });
+
         let map_bottom = top.round() + map_height;
         let bar_block = if bar.is_some() { (12.0 + 8.0 + BAR_HEIGHT + 18.0) * unit } else { 0.0 };
         let footer = caption.height().max(bar_block);
@@ -149,6 +220,7 @@ impl Layout {
         Layout {
             size: [contents.width, height.round().max(1.0) as u32],
             frame,
+            inset,
             unit,
             margin,
             title,
@@ -236,4 +308,42 @@ pub(crate) fn circle([x, y]: [f64; 2], radius: f64) -> Line {
         [x + radius * cos, y + radius * sin]
     });
     Line { points: points.collect(), closed: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_inset_lies_on_the_canvas_and_beside_the_map() {
+        let centre = LatLon::new(-17.0, 179.9).unwrap();
+        let closeup = Projection::Around { centre, radius_km: 20.0 };
+        for projection in [
+            Projection::EqualEarth,
+            Projection::Equirectangular,
+            Projection::Globe { centre },
+            closeup,
+        ] {
+            for inset in [closeup, Projection::Globe { centre }, Projection::EqualEarth] {
+                for width in [240, 241, 400, 777, 1200, 1601, 8192] {
+                    for (title, caption) in [("", ""), ("A title", "A caption")] {
+                        let contents = Contents {
+                            title,
+                            caption,
+                            inset: Some(inset),
+                            ..Contents::bare(projection, width)
+                        };
+                        let layout = Layout::new(&contents);
+                        let (map, inset) = (layout.frame, layout.inset.unwrap());
+                        assert!(map.at[0] + map.size[0] <= inset.at[0]);
+                        assert!(inset.at[0] + inset.size[0] < layout.size[0]);
+                        assert!(inset.at[1] + inset.size[1] < layout.size[1]);
+                        assert_eq!((map.at[1], map.size[1]), (inset.at[1], inset.size[1]));
+                    }
+                }
+            }
+        }
+        let narrow = Contents { inset: Some(closeup), ..Contents::bare(closeup, 239) };
+        assert!(Layout::new(&narrow).inset.is_none());
+    }
 }

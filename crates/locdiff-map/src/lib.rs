@@ -1,4 +1,4 @@
-//! Pictures of a probability density on the Earth: world maps and globes, as PNG and SVG.
+//! Pictures of a probability density on the Earth: world maps, globes and close-ups, as PNG and SVG.
 //!
 //! ```
 //! use locdiff_map::{Map, Projection};
@@ -24,25 +24,33 @@
 
 mod chart;
 mod clip;
+mod closeup;
 mod coastlines;
 mod colour_table;
+mod countries;
 mod field;
+mod graticule;
+mod inset;
 mod layout;
 mod map;
 mod marks;
+mod names;
 mod panels;
 mod picture;
 mod projection;
 mod raster;
 mod scale;
+mod scale_bar;
 mod scene;
 mod svg;
 mod text;
 mod theme;
 
 pub use chart::{Chart, Series};
-pub use map::{Graticule, Map};
+pub use graticule::Graticule;
+pub use map::Map;
 pub use marks::{LineStyle, Marker, Outline, Symbol};
+pub use names::Name;
 pub use panels::{LabelSide, Panels};
 pub use picture::Picture;
 pub use projection::Projection;

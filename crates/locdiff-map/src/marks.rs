@@ -105,36 +105,35 @@ impl Outline {
 }
 
 /// The visible markers, and then their labels, in the order of the markers: each takes the first of
-/// eight positions that covers nothing, or else the one that covers least.
-pub(crate) fn items(markers: &[Marker], frame: &Frame, palette: &Palette, unit: f64) -> Vec<Item> {
+/// eight positions that covers nothing, or else the one that covers least. What markers and labels
+/// cover is added to `taken`.
+pub(crate) fn items(
+    markers: &[Marker],
+    taken: &mut Vec<Rectangle>,
+    frame: &Frame,
+    palette: &Palette,
+    unit: f64,
+) -> Vec<Item> {
     let visible: Vec<(&Marker, [f64; 2])> =
         markers.iter().filter_map(|marker| Some((marker, frame.pixel_of(marker.place)?))).collect();
     let mut items: Vec<Item> = Vec::new();
     for (marker, at) in &visible {
         items.extend(symbol(marker.symbol, *at, palette, unit));
     }
-    let reach = 6.0 * unit;
-    let mut taken: Vec<Rectangle> = visible
-        .iter()
-        .map(|(_, [x, y])| Rectangle {
-            left: x - reach,
-            top: y - reach,
-            right: x + reach,
-            bottom: y + reach,
-        })
-        .collect();
+    taken.extend(areas(markers, frame, unit));
     let size = 13.0 * unit;
     for (marker, at) in visible.iter().filter(|(marker, _)| !marker.label.is_empty()) {
         let covered =
             |area: Rectangle| -> f64 { taken.iter().map(|other| other.overlap(area)).sum() };
-        let Some((anchor, at, area)) = label_positions(*at, width(&marker.label, size), size, unit)
-            .into_iter()
-            // Outside the map only if there is no room in it; the first of equals wins.
-            .min_by(|a, b| {
-                let cost = |area: Rectangle| (!frame.holds(area), covered(area));
-                let ((a_outside, a_covered), (b_outside, b_covered)) = (cost(a.2), cost(b.2));
-                a_outside.cmp(&b_outside).then(a_covered.total_cmp(&b_covered))
-            })
+        let Some((anchor, at, area)) =
+            label_positions(*at, width(&marker.label, size), size, unit, 1.0)
+                .into_iter()
+                // Outside the map only if there is no room in it; the first of equals wins.
+                .min_by(|a, b| {
+                    let cost = |area: Rectangle| (!frame.holds(area), covered(area));
+                    let ((a_outside, a_covered), (b_outside, b_covered)) = (cost(a.2), cost(b.2));
+                    a_outside.cmp(&b_outside).then(a_covered.total_cmp(&b_covered))
+                })
         else {
             continue;
         };
@@ -151,6 +150,12 @@ pub(crate) fn items(markers: &[Marker], frame: &Frame, palette: &Palette, unit: 
     items
 }
 
+/// What the visible markers cover, without their labels.
+pub(crate) fn areas(markers: &[Marker], frame: &Frame, unit: f64) -> Vec<Rectangle> {
+    let visible = markers.iter().filter_map(|marker| frame.pixel_of(marker.place));
+    visible.map(|at| Rectangle::around(at, 6.0 * unit)).collect()
+}
+
 /// An area of pixels.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rectangle {
@@ -161,22 +166,43 @@ pub(crate) struct Rectangle {
 }
 
 impl Rectangle {
+    /// A square with its middle at a point.
+    pub(crate) fn around([x, y]: [f64; 2], reach: f64) -> Rectangle {
+        Rectangle { left: x - reach, top: y - reach, right: x + reach, bottom: y + reach }
+    }
+
+    /// With so much more on each side.
+    pub(crate) fn grown(self, [x, y]: [f64; 2]) -> Rectangle {
+        Rectangle {
+            left: self.left - x,
+            top: self.top - y,
+            right: self.right + x,
+            bottom: self.bottom + y,
+        }
+    }
+
+    pub(crate) fn area(self) -> f64 {
+        self.overlap(self)
+    }
+
     /// Area that both cover.
-    fn overlap(self, other: Rectangle) -> f64 {
+    pub(crate) fn overlap(self, other: Rectangle) -> f64 {
         let width = self.right.min(other.right) - self.left.max(other.left);
         let height = self.bottom.min(other.bottom) - self.top.max(other.top);
         width.max(0.0) * height.max(0.0)
     }
 }
 
-/// Right, left, above, below the marker, and then the corners.
-fn label_positions(
+/// Right, left, above, below the marker, and then the corners, at `distance` times the distance of a
+/// marker's label.
+pub(crate) fn label_positions(
     [x, y]: [f64; 2],
     width: f64,
     size: f64,
     unit: f64,
+    distance: f64,
 ) -> [(Anchor, [f64; 2], Rectangle); 8] {
-    let (near, beside, away) = (6.0 * unit, 10.0 * unit, 11.0 * unit);
+    let [near, beside, away] = [6.0, 10.0, 11.0].map(|pixels| pixels * unit * distance);
     let half_cap = CAP_HEIGHT * size / 2.0;
     [
         (Anchor::Start, [x + beside, y + half_cap]),
@@ -241,9 +267,9 @@ mod tests {
         let places = [(45.0, 10.0), (44.0, 8.0), (46.0, 12.0), (47.0, 6.0), (0.0, 179.9)];
         let markers = places.map(|(lat, lon)| Marker::new(at(lat, lon)).label("Somewhere"));
         let projection = Projection::EqualEarth;
-        let contents = Contents { projection, width: 1200, title: "", caption: "", bar: None };
-        let layout = Layout::new(&contents);
-        let items = items(&markers, &layout.frame, &Theme::Day.palette(), layout.unit);
+        let layout = Layout::new(&Contents::bare(projection, 1200));
+        let palette = Theme::Day.palette();
+        let items = items(&markers, &mut Vec::new(), &layout.frame, &palette, layout.unit);
         let boxes: Vec<Rectangle> = items
             .iter()
             .filter_map(|item| match item {

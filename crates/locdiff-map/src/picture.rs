@@ -38,7 +38,7 @@ impl Picture {
     }
 
     /// Where a place is in the picture: pixels from the left and from the top; `None` if it is on the
-    /// far side of a globe, or the picture isn't one of a [`Map`](crate::Map).
+    /// far side of a globe or outside a close-up, or the picture isn't one of a [`Map`](crate::Map).
     pub fn position_px(&self, place: LatLon) -> Option<[f64; 2]> {
         self.frame.as_ref()?.pixel_of(place)
     }

@@ -3,8 +3,10 @@
 //! Convention: plane coordinates are in Earth radii, x to the right, y up, (0, 0) in the middle of
 //! the map. The flat maps have Greenwich in the middle and end at the antimeridian, which belongs
 //! to their left edge. Equal Earth is that of Šavrič, Patterson and Jenny (2018), checked against
-//! their constants and its property of equal areas; the globe is the orthographic view.
+//! their constants and its property of equal areas; the globe is the orthographic view; a close-up is
+//! the azimuthal equidistant projection (`closeup`).
 
+use crate::closeup::{Closeup, half_side};
 use locdiff_sphere::{LatLon, UnitVector};
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_3, PI};
 
@@ -33,15 +35,24 @@ pub enum Projection {
         /// The place in the middle of the disc.
         centre: LatLon,
     },
+    /// A close-up: a square around `centre`, north up. Distances and bearings from `centre` are true
+    /// (azimuthal equidistant), and the map has a scale bar.
+    Around {
+        /// The place in the middle of the square.
+        centre: LatLon,
+        /// Distance from `centre` to the middle of each side, from 0.1 to 10,000 km; other numbers are
+        /// taken as the nearest of these.
+        radius_km: f64,
+    },
 }
 
 impl Projection {
-    /// The point of the plane for a place; `None` on the far side of a globe.
+    /// The point of the plane for a place; `None` on the far side of a globe and outside a close-up.
     pub fn forward(self, place: LatLon) -> Option<[f64; 2]> {
         let plane = Plane::new(self);
         let point = plane.chart(UnitVector::from(place).to_array());
         match plane {
-            Plane::Globe(_) => point,
+            Plane::Globe(_) | Plane::Around(_) => point,
             // Not through the unit vector: it would lose the longitude of a pole.
             _ => Some(plane.plane_from_chart([place.longitude(), place.latitude()])),
         }
@@ -61,6 +72,7 @@ impl Projection {
                 [x, equal_earth_y(FRAC_PI_3).0]
             }
             Projection::Globe { .. } => [1.0, 1.0],
+            Projection::Around { radius_km, .. } => [half_side(radius_km); 2],
         }
     }
 }
@@ -68,20 +80,22 @@ impl Projection {
 /// A projection with what can be computed once, and the chart in which lines are cut.
 ///
 /// The chart of a flat map is longitude and latitude in degrees, where +180 and −180 differ; the
-/// chart of a globe is its plane.
+/// chart of a globe or a close-up is its plane. Close-ups are cut by [`Closeup`] itself: what is said
+/// here of edges and crossings is for the other maps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Plane {
     Equirectangular,
     EqualEarth,
     Globe(View),
+    Around(Closeup),
 }
 
-/// The axes of the viewer of a globe.
+/// The axes of a viewer from above.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View {
-    right: [f64; 3],
-    up: [f64; 3],
-    towards: [f64; 3],
+    pub(crate) right: [f64; 3],
+    pub(crate) up: [f64; 3],
+    pub(crate) towards: [f64; 3],
 }
 
 impl Plane {
@@ -90,6 +104,9 @@ impl Plane {
             Projection::Equirectangular => Plane::Equirectangular,
             Projection::EqualEarth => Plane::EqualEarth,
             Projection::Globe { centre } => Plane::Globe(View::above(centre)),
+            Projection::Around { centre, radius_km } => {
+                Plane::Around(Closeup::new(centre, radius_km))
+            }
         }
     }
 
@@ -99,6 +116,9 @@ impl Plane {
         match self {
             Plane::Globe(view) => (dot(view.towards, vector) >= 0.0)
                 .then(|| [dot(view.right, vector), dot(view.up, vector)]),
+            Plane::Around(closeup) => {
+                Some(closeup.point(vector)).filter(|&point| closeup.contains(point))
+            }
             // `+ 0.0` turns −0 into 0, whose arctangent is π.
             _ => Some([(y + 0.0).atan2(x).to_degrees(), z.atan2(x.hypot(y)).to_degrees()]),
         }
@@ -109,7 +129,7 @@ impl Plane {
         match self {
             Plane::Equirectangular => [longitude.to_radians(), latitude.to_radians()],
             Plane::EqualEarth => equal_earth(longitude.to_radians(), latitude.to_radians()),
-            Plane::Globe(_) => [longitude, latitude],
+            Plane::Globe(_) | Plane::Around(_) => [longitude, latitude],
         }
     }
 
@@ -133,6 +153,7 @@ impl Plane {
                 });
                 UnitVector::from_direction(vector).map(LatLon::from)
             }
+            Plane::Around(closeup) => closeup.inverse([x, y]),
         }
     }
 
@@ -151,11 +172,15 @@ impl Plane {
                 let shrink = (1.0 - 1e-9) / x.hypot(y).max(1.0 - 1e-9);
                 [x * shrink, y * shrink]
             }
+            Plane::Around(closeup) => closeup.nearest([x, y]),
         }
     }
 
     /// The edge of the map as a closed ring in the plane, anticlockwise.
     pub(crate) fn edge(&self) -> Vec<[f64; 2]> {
+        if let Plane::Around(closeup) = self {
+            return closeup.corners().to_vec();
+        }
         let positions = 0..self.edge_length() as i64;
         positions.map(|step| self.plane_from_chart(self.edge_point(step as f64))).collect()
     }
@@ -244,7 +269,7 @@ pub(crate) struct Crossing {
 }
 
 impl View {
-    fn above(centre: LatLon) -> View {
+    pub(crate) fn above(centre: LatLon) -> View {
         let (sin_latitude, cos_latitude) = centre.latitude().to_radians().sin_cos();
         let (sin_longitude, cos_longitude) = centre.longitude().to_radians().sin_cos();
         View {
@@ -255,7 +280,7 @@ impl View {
     }
 }
 
-fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
+pub(crate) fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
     a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 }
 

@@ -24,10 +24,14 @@ pub(crate) struct Palette {
     pub(crate) sea: Colour,
     pub(crate) land: Colour,
     pub(crate) coast: Colour,
+    /// Between countries.
+    pub(crate) border: Colour,
     pub(crate) graticule: Colour,
     pub(crate) frame: Colour,
     pub(crate) text: Colour,
     pub(crate) faint_text: Colour,
+    /// Names of countries, over the ground and over a density.
+    pub(crate) country: Colour,
     pub(crate) mark: Colour,
     /// Around marks and labels.
     pub(crate) halo: Colour,
@@ -49,10 +53,12 @@ impl Theme {
                 sea: Colour::hex(0xe4ecf2),
                 land: Colour::hex(0xfaf8f4),
                 coast: Colour::hex(0x5d6b78).with_alpha(0.75),
+                border: Colour::hex(0x7d6f78).with_alpha(0.7),
                 graticule: Colour::hex(0x5d6b78).with_alpha(0.18),
                 frame: Colour::hex(0x8896a3),
                 text: Colour::hex(0x1c242c),
                 faint_text: Colour::hex(0x55616d),
+                country: Colour::hex(0x445361),
                 mark: Colour::hex(0x0077cc),
                 halo: Colour::hex(0xffffff),
                 light: Colour::hex(0xffffff).with_alpha(0.55),
@@ -67,10 +73,12 @@ impl Theme {
                 sea: Colour::hex(0x141c27),
                 land: Colour::hex(0x2a3543),
                 coast: Colour::hex(0x93a4b6).with_alpha(0.6),
+                border: Colour::hex(0xb9aeb4).with_alpha(0.5),
                 graticule: Colour::hex(0x93a4b6).with_alpha(0.13),
                 frame: Colour::hex(0x47566a),
                 text: Colour::hex(0xecf0f4),
                 faint_text: Colour::hex(0x9fadbb),
+                country: Colour::hex(0xb7c6d4),
                 mark: Colour::hex(0x58c4ff),
                 halo: Colour::hex(0x0b0f15),
                 light: Colour::hex(0x9cc4ee).with_alpha(0.13),
@@ -150,6 +158,7 @@ mod tests {
             assert!(contrast(palette.text, palette.background) > 7.0);
             assert!(contrast(palette.faint_text, palette.background) > 4.5);
             assert!(contrast(palette.mark, palette.halo) > 4.5);
+            assert!(contrast(palette.country, palette.halo) > 7.0);
         }
     }
 
