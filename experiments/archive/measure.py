@@ -2,11 +2,12 @@
 
 (a) 20,000 generated files: photos without a place, photos with GPS, screenshots, damaged files and copies. `locdiff scan` with a cheap test model (GeoCLIP's
 architecture, 8 places, made-up weights) is killed with -9 at five random moments. `lost`: files that are not recorded, and photos without a prediction, after the
-last run. `twice`: files that the last run read, and photos that it predicted, although they were recorded before. Then every second photo is accepted through
+last run. `twice`: files that the last run read, and photos that it predicted, beyond those that are new in the library after it. Then every second photo is accepted through
 `locdiff review`, tagged (sidecars, then in place) and undone. `undo_identical`: percent of files with the bytes they had before. `scan_per_s`: files per second of an
 uninterrupted scan into another library.
 (b) 1,500 rendered views along simulated passes (main.rs), by earth-view without registration. Errors are distances to the middle of the picture; medians are over
-pictures that are answered both ways. `fused_coverage_90`: percent of fused answers whose 90 % circle contains the truth. `shuffled`: the same library with times
+pictures that are answered both ways. `fused_coverage_90`: percent of the final answers (fused, or single where nothing was fused) whose 90 % circle contains the truth, of
+`fused_coverage_n` answers. `shuffled`: the same library with times
 shuffled within each pass, fused again. The answers are stored in passes.csv, from which `--quick` computes the same figures.
 
 The last line of standard output is one JSON object.
@@ -162,13 +163,14 @@ class Archive:
         finally:
             connection.close()
 
-    def count(self, sql: str) -> int:
-        rows = self.rows(sql)
-        return int(rows[0][0]) if rows else 0
+    def recorded(self) -> tuple[set[str], set[bytes]]:
+        """Paths of files, and contents with a prediction."""
+        files, predictions = ({row[0] for row in self.rows(sql)} for sql in (FILES, PREDICTIONS))
+        return files, predictions
 
 
-FILES = "SELECT count(*) FROM files"
-PREDICTIONS = "SELECT count(*) FROM predictions WHERE fused = 0"
+FILES = "SELECT path FROM files"
+PREDICTIONS = "SELECT hash FROM predictions WHERE fused = 0"
 
 
 def generated(count: int, kills: int) -> dict[str, object]:
@@ -188,19 +190,19 @@ def generated(count: int, kills: int) -> dict[str, object]:
     whole = clean.run(*scan, str(clean.path))
     say("uninterrupted:", whole)
     archive = Archive("killed.sqlite", environment)
-    state = (0, 0)
+    state: tuple[set[str], set[bytes]] = (set(), set())
     for number in range(kills):
         process = archive.start(*scan, str(archive.path))
         time.sleep(rng.uniform(0.05, 0.9 / kills) * float(whole["seconds"]))
         process.send_signal(signal.SIGKILL)
         process.wait()
-        state = (archive.count(FILES), archive.count(PREDICTIONS))
-        say("kill", number + 1, "after", *state)
+        state = archive.recorded()
+        say("kill", number + 1, "after", *map(len, state))
     last = archive.run(*scan, str(archive.path))
-    files, predictions = archive.count(FILES), archive.count(PREDICTIONS)
-    wanted = clean.count(PREDICTIONS)
-    lost = (len(before) - files) + (wanted - predictions)
-    twice = (int(last["read"]) - (files - state[0])) + (int(last["predicted"]) - (predictions - state[1]))
+    files, predictions = archive.recorded()
+    # Neither can make up for the other.
+    lost = len({str(folder.resolve() / name) for name in before} - files) + len(clean.recorded()[1] - predictions)
+    twice = max(0, int(last["read"]) - len(files - state[0])) + max(0, int(last["predicted"]) - len(predictions - state[1]))
     fused = "SELECT hash, latitude, longitude FROM predictions WHERE fused = 1 ORDER BY hash"
     same = archive.rows(fused) == clean.rows(fused)
     say("the last run:", last, "the same fused places:", same)
@@ -251,10 +253,14 @@ def distance_km(a: tuple[float, float], b: tuple[float, float]) -> float:
 
 def passes(count: int) -> dict[str, object]:
     folder = WORK / "passes"
-    if not (folder / "truth.csv").exists() or sum(1 for _ in folder.glob("*.jpg")) != count:
+    made_from = WORK / "passes.json"
+    wanted = json.dumps({"count": count, "seed": SEED})
+    if not made_from.exists() or made_from.read_text() != wanted:
         shutil.rmtree(folder, ignore_errors=True)
+        made_from.unlink(missing_ok=True)
         say("rendering", count, "views")
         subprocess.run([str(BUILT / "archive-passes"), str(folder), str(count), str(SEED)], check=True)
+        made_from.write_text(wanted)
     rows = {row["name"]: row for row in csv.DictReader((folder / "truth.csv").open())}
     archive = Archive("passes.sqlite", {"LOCDIFF_HOME": str(WORK / "no-home")})
     scan = ("scan", str(folder), "--model", "earth-view", "--no-registration", "--motion", "orbit", "--library")
@@ -303,7 +309,7 @@ def store(rows: dict[str, dict[str, str]], archive: Archive, shuffled: Archive) 
 def compared() -> dict[str, object]:
     """The figures of the stored answers."""
     errors: dict[str, dict[str, float]] = {kind: {} for kind in KINDS}
-    covered = []
+    covered: dict[str, dict[str, bool]] = {kind: {} for kind in KINDS}
     views = list(csv.DictReader(PASSES.open()))
     for row in views:
         truth = (float(row["latitude"]), float(row["longitude"]))
@@ -311,11 +317,11 @@ def compared() -> dict[str, object]:
             if row[f"{kind}_latitude"]:
                 error = distance_km((float(row[f"{kind}_latitude"]), float(row[f"{kind}_longitude"])), truth)
                 errors[kind][row["name"]] = error
-                if kind == "fused":
-                    covered.append(error <= float(row["fused_radius_90_km"]))
+                covered[kind][row["name"]] = error <= float(row[f"{kind}_radius_90_km"])
     single = errors["single"]
     # What the fusion left alone keeps its answer.
     fused, shuffled = ({**single, **errors[kind]} for kind in ("fused", "shuffled"))
+    final = {**covered["single"], **covered["fused"]}
 
     def median(answers: dict[str, float]) -> float:
         return statistics.median(answers[name] for name in single)
@@ -328,7 +334,8 @@ def compared() -> dict[str, object]:
         "fused_median_km": round(median(fused), 1),
         "fused_median_over_single": round(median(fused) / median(single), 3),
         "shuffled_median_over_single": round(median(shuffled) / median(single), 3),
-        "fused_coverage_90": round(100 * statistics.mean(covered), 1) if covered else None,
+        "fused_coverage_90": round(100 * statistics.mean(final.values()), 1) if final else None,
+        "fused_coverage_n": len(final),
     }
 
 

@@ -5,7 +5,7 @@ mod simulation;
 
 use locdiff_archive::fusion::{FusionOptions, Orbit, Sighting, Source, fuse};
 use locdiff_sphere::{Area, Density, Kernel, LatLon, PointMasses};
-use rand::SeedableRng;
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use simulation::{Simulated, Tally, journey, pass, shuffled};
@@ -76,6 +76,45 @@ fn measured() {
     println!("short passes, {}", tally(&short, &orbit));
     let journeys: Vec<_> = (0..50).map(|_| journey(12, &mut rng)).collect();
     println!("journeys, {}", tally(&journeys, &FusionOptions::default()));
+}
+
+/// A day of holidays: a picture every 18 s of which a quarter have GPS, the others one of eight places each time.
+#[test]
+#[ignore = "measures, doesn't check: run it with --release"]
+fn time_of_a_long_outing() {
+    let cities = [
+        [48.8566, 2.3522],
+        [38.7223, -9.1393],
+        [-33.8688, 151.2093],
+        [-22.9068, -43.1729],
+        [64.1466, -21.9426],
+        [-18.1416, 178.4419],
+        [35.6762, 139.6503],
+        [40.7128, -74.006],
+    ];
+    let mut rng = ChaCha8Rng::seed_from_u64(37);
+    let count = 400;
+    let sightings: Vec<Sighting> = (0..count)
+        .map(|number| {
+            let time_s = 18.0 * f64::from(number);
+            if number % 4 == 0 {
+                let place = at(rng.random_range(-60.0..70.0), rng.random_range(-180.0..180.0));
+                return Sighting::known(time_s, place, 0.02);
+            }
+            let weights: Vec<f64> = cities.iter().map(|_| rng.random_range(0.05..1.0)).collect();
+            let places = cities.iter().map(|city| at(city[0], city[1])).collect();
+            Sighting::pictured(time_s, around(places, &weights, 25.0))
+        })
+        .collect();
+    let cpu_ms = || {
+        let spent = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
+        spent.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).expect("ns") / 1e6
+    };
+    let before = cpu_ms();
+    let fused = fuse(&sightings, &FusionOptions::default());
+    let each = (cpu_ms() - before) / f64::from(count);
+    let sum: f64 = fused.iter().map(|f| f.stray + f.density.log_density(at(48.0, 2.0))).sum();
+    println!("{each:.1} ms of CPU per picture; a digest of the results: {sum:.9}");
 }
 
 /// Pictures from all over the world with the times of one outing.

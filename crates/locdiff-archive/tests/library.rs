@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use locdiff_archive::Moment;
 use locdiff_archive::library::{
     Candidate, ContentHash, Decision, Facts, Kind, Known, Library, LibraryError, Prediction,
-    ScanSummary, Scanned,
+    ScanSummary, Scanned, UsedModel,
 };
 use locdiff_sphere::{Coefficients, Density, DensityRecord, LatLon};
 
@@ -44,6 +44,10 @@ fn predicted(hash: ContentHash, fused: bool) -> Prediction {
     }
 }
 
+fn used() -> UsedModel {
+    UsedModel { name: "m".to_owned(), version: "1".to_owned(), calibrated: true }
+}
+
 /// Scans a folder of made-up files: paths with contents.
 fn scan(library: &mut Library, files: &[(&str, &str)]) -> (usize, ScanSummary) {
     let scan = library.begin_scan("photos").expect("a scan");
@@ -66,6 +70,7 @@ fn only_new_and_changed_files_are_read() {
     let first = [("photos/a", "one"), ("photos/b", "two"), ("photos/c", "three")];
     assert_eq!(scan(&mut library, &first).0, 3);
     assert_eq!(scan(&mut library, &first), (0, ScanSummary { present: 3, ..Default::default() }));
+    library.use_model(&used()).expect("a model");
     // b changed, c moved, d is a copy of a.
     let hash = ContentHash::of(b"three");
     library.predict(&[predicted(hash, false)]).expect("predicted");
@@ -91,6 +96,82 @@ fn only_new_and_changed_files_are_read() {
     scan(&mut library, &second);
     assert_eq!(library.entries("m", "1").expect("entries")[2].decision, Some(Decision::Accepted));
     assert_eq!(library.check().expect("checked"), Vec::<String>::new());
+}
+
+/// Later predictions, of this model or another, don't move what was accepted.
+#[test]
+fn what_was_accepted_stays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut library = open(folder.path());
+    scan(&mut library, &[("photos/a", "one"), ("photos/b", "two")]);
+    let [seen, unseen] = ["one", "two"].map(|text| ContentHash::of(text.as_bytes()));
+    library.use_model(&used()).expect("a model");
+    let first = predicted(seen, false);
+    library.predict(std::slice::from_ref(&first)).expect("predicted");
+    // There is nothing to accept of the second picture yet.
+    for hash in [seen, unseen] {
+        library.decide(hash, Some(Decision::Accepted)).expect("decided");
+    }
+    let accepted = Prediction { density: None, ..first };
+    let elsewhere = |hash: ContentHash, version: &str| Prediction {
+        version: version.to_owned(),
+        place: Some(at(60.0, 10.0)),
+        ..predicted(hash, true)
+    };
+    let later = [elsewhere(seen, "1"), elsewhere(unseen, "1"), elsewhere(seen, "2")];
+    library.predict(&later).expect("predicted");
+    for version in ["1", "2"] {
+        let entries = library.entries("m", version).expect("entries");
+        assert_eq!(entries[0].decision, Some(Decision::Accepted));
+        assert_eq!(entries[0].prediction, Some(accepted.clone()));
+        assert_eq!(entries[0].place(), Some(at(1.5, -2.5)));
+    }
+    let entries = library.entries("m", "1").expect("entries");
+    assert_eq!((entries[1].decision, entries[1].place()), (None, Some(at(60.0, 10.0))));
+    // Accepted again, it is the new place; taken back, it is undecided.
+    library.decide(seen, Some(Decision::Accepted)).expect("decided");
+    assert_eq!(library.entries("m", "1").expect("entries")[0].place(), Some(at(60.0, 10.0)));
+    library.decide(seen, None).expect("taken back");
+    assert_eq!(library.entries("m", "1").expect("entries")[0].decision, None);
+}
+
+/// Of two copies only one has a sidecar with a place and a time.
+#[test]
+fn a_copy_without_a_place_does_not_hide_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut library = open(folder.path());
+    let plain = |path: &str| scanned(path, "same");
+    let mut placed = plain("photos/a");
+    placed.facts.gps = Some(at(1.0, 2.0));
+    placed.facts.time = Moment::from_iso("2024-05-01T12:00:00Z");
+    let known = |library: &Library| {
+        let entry = library.entries("m", "1").expect("entries").remove(0);
+        (entry.gps, entry.time)
+    };
+    let scan = library.begin_scan("photos").expect("a scan");
+    library.record(scan, &[placed.clone(), plain("photos/b")]).expect("recorded");
+    assert_eq!(known(&library), (placed.facts.gps, placed.facts.time));
+    // The copy with the sidecar is gone, or its sidecar is.
+    let scan = library.begin_scan("photos").expect("a scan");
+    library.record(scan, &[plain("photos/b")]).expect("recorded");
+    library.finish_scan(scan).expect("finished");
+    assert_eq!(known(&library), (None, None));
+    library.record(scan, &[placed]).expect("recorded");
+    assert!(known(&library).0.is_some());
+    library.record(scan, &[plain("photos/a")]).expect("recorded");
+    assert_eq!(known(&library), (None, None));
+}
+
+#[test]
+fn what_was_stated_is_kept_for_each_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut library = open(folder.path());
+    for (folder, words) in [("/p", "travel"), ("/p/peru", "Chile"), ("/p/peru", "Peru")] {
+        library.state(folder, words).expect("stated");
+    }
+    let stated = open(folder.path()).stated().expect("a list");
+    let stated: Vec<_> = stated.iter().map(|(f, w)| (f.as_str(), w.as_str())).collect();
+    assert_eq!(stated, [("/p/peru", "Peru"), ("/p", "travel")]);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use exif::{In, Reader, Tag, Value};
 use locdiff_archive::library::{ContentHash, Facts, Library, Scanned};
 use locdiff_archive::tags::{
-    PlaceTag, TagError, has_place, place_in_sidecar, recover, sidecar_of, undo, with_place,
-    write_in_place, write_sidecar,
+    PlaceTag, Recovered, Replace, TagError, has_place, place_in_sidecar, recover, sidecar_of, undo,
+    with_place, write_in_place, write_sidecar,
 };
 use locdiff_sphere::LatLon;
 
@@ -112,7 +112,8 @@ fn exif_gets_a_place_and_keeps_the_rest() {
             let old = structure(little, with_gps);
             for file in [jpeg(Some(&old)), png(Some(&old))] {
                 assert!(!has_place(&file).expect("a picture"));
-                let tagged = with_place(&file, &tag(-33.857, 151.215), false).expect("tagged");
+                let tagged =
+                    with_place(&file, &tag(-33.857, 151.215), Replace::Nothing).expect("tagged");
                 assert!(has_place(&tagged).expect("a picture"));
                 let exif = fields(&tagged);
                 assert!((degrees(&exif, Tag::GPSLatitude) - 33.857).abs() < 1e-7);
@@ -132,11 +133,17 @@ fn exif_gets_a_place_and_keeps_the_rest() {
                 let differ = old.iter().zip(&tagged[start..]).filter(|(a, b)| a != b).count();
                 assert!(differ <= 4, "{differ}");
                 assert!(matches!(
-                    with_place(&tagged, &tag(1.0, 2.0), false),
+                    with_place(&tagged, &tag(1.0, 2.0), Replace::Nothing),
                     Err(TagError::HasPlace)
                 ));
-                let forced = with_place(&tagged, &tag(1.0, -2.0), true).expect("forced");
-                assert!((degrees(&fields(&forced), Tag::GPSLongitude) - 2.0).abs() < 1e-7);
+                // A place of this program is updated, the rest stays. By force, nothing of the old place stays.
+                for replace in [Replace::Own, Replace::Everything] {
+                    let again = with_place(&tagged, &tag(1.0, -2.0), replace).expect("again");
+                    let exif = fields(&again);
+                    assert!((degrees(&exif, Tag::GPSLongitude) - 2.0).abs() < 1e-7);
+                    let altitude = exif.get_field(Tag::GPSAltitude, In::PRIMARY).is_some();
+                    assert_eq!(altitude, with_gps && replace == Replace::Own);
+                }
             }
         }
     }
@@ -145,7 +152,7 @@ fn exif_gets_a_place_and_keeps_the_rest() {
 #[test]
 fn pictures_without_exif_get_some() {
     let old = jpeg(None);
-    let tagged = with_place(&old, &tag(10.0, 20.0), false).expect("tagged");
+    let tagged = with_place(&old, &tag(10.0, 20.0), Replace::Nothing).expect("tagged");
     assert!((degrees(&fields(&tagged), Tag::GPSLatitude) - 10.0).abs() < 1e-7);
     // An insertion behind the JFIF segment, nothing else.
     let inserted = tagged.len() - old.len();
@@ -153,7 +160,7 @@ fn pictures_without_exif_get_some() {
     assert_eq!(tagged[20 + inserted..], old[20..]);
 
     let old = png(None);
-    let tagged = with_place(&old, &tag(10.0, 20.0), false).expect("tagged");
+    let tagged = with_place(&old, &tag(10.0, 20.0), Replace::Nothing).expect("tagged");
     assert!((degrees(&fields(&tagged), Tag::GPSLongitude) - 20.0).abs() < 1e-7);
     let pixels = |bytes: &[u8]| {
         let mut reader = png::Decoder::new(Cursor::new(bytes)).read_info().expect("a PNG");
@@ -169,18 +176,21 @@ fn broken_files_are_refused_without_a_panic() {
     let exif = structure(true, true);
     for file in [jpeg(Some(&exif)), png(Some(&exif))] {
         for cut in 0..file.len() {
-            let _ = with_place(&file[..cut], &tag(1.0, 2.0), true);
+            let _ = with_place(&file[..cut], &tag(1.0, 2.0), Replace::Everything);
         }
         for at in 0..file.len() {
             let mut file = file.clone();
             file[at] ^= 0xff;
-            let _ = with_place(&file, &tag(1.0, 2.0), true);
+            let _ = with_place(&file, &tag(1.0, 2.0), Replace::Everything);
         }
     }
-    assert!(matches!(with_place(b"GIF89a", &tag(1.0, 2.0), true), Err(TagError::Format)));
+    assert!(matches!(
+        with_place(b"GIF89a", &tag(1.0, 2.0), Replace::Everything),
+        Err(TagError::Format)
+    ));
     // 64 KB are full.
     let full = jpeg(Some(&[structure(true, false), vec![0; 65_300]].concat()));
-    assert!(matches!(with_place(&full, &tag(1.0, 2.0), true), Err(TagError::Full)));
+    assert!(matches!(with_place(&full, &tag(1.0, 2.0), Replace::Everything), Err(TagError::Full)));
 }
 
 struct Archive {
@@ -238,15 +248,17 @@ fn undo_restores_every_byte() {
     for name in ["a.jpg", "b.jpg", "c.png"] {
         let path = archive.path(name);
         let content = hash(&path);
-        let sidecar =
-            write_sidecar(&mut archive.library, &path, content, &place, false).expect("a sidecar");
+        let sidecar = write_sidecar(&mut archive.library, &path, content, &place, Replace::Nothing)
+            .expect("a sidecar");
         assert_eq!(sidecar, sidecar_of(&path));
         let text = fs::read_to_string(&sidecar).expect("a text");
         assert!(place_in_sidecar(&text).expect("XMP").is_some());
-        write_in_place(&mut archive.library, &path, content, &place, false).expect("in place");
+        write_in_place(&mut archive.library, &path, content, &place, Replace::Nothing)
+            .expect("in place");
         // And once more, over the first.
         let content = hash(&path);
-        write_in_place(&mut archive.library, &path, content, &tag(1.0, 2.0), true).expect("forced");
+        write_in_place(&mut archive.library, &path, content, &tag(1.0, 2.0), Replace::Everything)
+            .expect("forced");
     }
     assert_ne!(archive.contents(), before);
     let written = archive.library.written_tags().expect("a log");
@@ -263,15 +275,17 @@ fn files_that_others_changed_are_left_alone() {
     let mut archive = Archive::new(&[("a.jpg", jpeg(None))]);
     let path = archive.path("a.jpg");
     let content = hash(&path);
-    let sidecar = write_sidecar(&mut archive.library, &path, content, &tag(1.0, 2.0), false)
-        .expect("written");
+    let sidecar =
+        write_sidecar(&mut archive.library, &path, content, &tag(1.0, 2.0), Replace::Nothing)
+            .expect("written");
     fs::write(&sidecar, "<changed/>").expect("changed");
     let written = archive.library.written_tags().expect("a log");
     assert!(matches!(undo(&mut archive.library, &written[0]), Err(TagError::Changed(_))));
     assert_eq!(fs::read_to_string(&sidecar).expect("a text"), "<changed/>");
 
     fs::write(&path, jpeg(Some(&structure(true, false)))).expect("changed");
-    let refused = write_in_place(&mut archive.library, &path, content, &tag(1.0, 2.0), false);
+    let refused =
+        write_in_place(&mut archive.library, &path, content, &tag(1.0, 2.0), Replace::Nothing);
     assert!(matches!(refused, Err(TagError::Changed(_))));
 }
 
@@ -291,10 +305,203 @@ fn interrupted_writes_are_settled() {
     let reached = plan(&mut archive, "a.jpg", b"after");
     fs::write(&reached, "after").expect("written");
     plan(&mut archive, "b.jpg", b"never");
-    assert_eq!(recover(&mut archive.library).expect("recovered"), (1, 1));
-    assert_eq!(recover(&mut archive.library).expect("recovered"), (0, 0));
+    let recovered = recover(&mut archive.library).expect("recovered");
+    assert_eq!(recovered, Recovered { written: 1, forgotten: 1, unsettled: 0 });
+    assert_eq!(recover(&mut archive.library).expect("recovered"), Recovered::default());
     let written = archive.library.written_tags().expect("a log");
     assert_eq!(written.len(), 1);
     undo(&mut archive.library, &written[0]).expect("undone");
     assert!(!Path::new(&reached).exists());
+}
+
+fn names(archive: &Archive) -> Vec<String> {
+    let name = |path: PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    archive.contents().into_iter().filter_map(|(path, _)| name(path)).collect()
+}
+
+/// What a killed run leaves behind is removed; a file that can't be read stays in the log.
+#[test]
+fn leftovers_of_interrupted_writes_are_removed() {
+    use locdiff_archive::library::{LoggedTag, TagTarget};
+    let mut archive = Archive::new(&[("a.jpg", jpeg(None))]);
+    let path = archive.path("a.jpg");
+    let (name, content) = (path.to_string_lossy().into_owned(), hash(&path));
+    let never = ContentHash::of(b"never");
+    let mut planned = LoggedTag::planned(&name, TagTarget::InPlace, content, never);
+    planned.hash_before = Some(content);
+    planned.backup = Some(format!("{name}_original"));
+    archive.library.plan_tag(&planned).expect("planned");
+    fs::copy(&path, archive.path("a.jpg_original")).expect("a backup");
+    for partial in ["a.jpg.locdiff-partial", "a.jpg_original.locdiff-partial"] {
+        fs::write(archive.path(partial), "half").expect("a half");
+    }
+    let recovered = recover(&mut archive.library).expect("recovered");
+    assert_eq!(recovered, Recovered { forgotten: 1, ..Recovered::default() });
+    assert_eq!(names(&archive), ["a.jpg"]);
+    // Nobody can read a folder as a file.
+    let folder = archive.path("b.jpg.xmp");
+    fs::create_dir(&folder).expect("a folder");
+    let name = folder.to_string_lossy().into_owned();
+    let planned = LoggedTag::planned(&name, TagTarget::Sidecar, content, never);
+    archive.library.plan_tag(&planned).expect("planned");
+    for _ in 0..2 {
+        let recovered = recover(&mut archive.library).expect("recovered");
+        assert_eq!(recovered, Recovered { unsettled: 1, ..Recovered::default() });
+    }
+}
+
+/// A write that fails leaves no backup, and is not in the log.
+#[test]
+fn failed_writes_leave_nothing() {
+    let mut archive = Archive::new(&[("a.jpg", jpeg(None))]);
+    let path = archive.path("a.jpg");
+    // The picture can't be written: its temporary name is taken by a folder.
+    let blocked = archive.path("a.jpg.locdiff-partial");
+    fs::create_dir(&blocked).expect("a folder");
+    let content = hash(&path);
+    let failed =
+        write_in_place(&mut archive.library, &path, content, &tag(1.0, 2.0), Replace::Nothing);
+    assert!(matches!(failed, Err(TagError::File { .. })), "{failed:?}");
+    fs::remove_dir(&blocked).expect("removed");
+    assert_eq!(names(&archive), ["a.jpg"]);
+    assert_eq!(archive.library.interrupted_tags().expect("a log"), []);
+    assert_eq!(archive.library.written_tags().expect("a log"), []);
+}
+
+/// Another program's backup with the same bytes is neither used nor removed.
+#[test]
+fn backups_of_others_stay() {
+    let mut archive = Archive::new(&[("a.jpg", jpeg(None))]);
+    let path = archive.path("a.jpg");
+    fs::copy(&path, archive.path("a.jpg_original")).expect("exiftool's backup");
+    let before = archive.contents();
+    let content = hash(&path);
+    let backup =
+        write_in_place(&mut archive.library, &path, content, &tag(1.0, 2.0), Replace::Nothing)
+            .expect("written");
+    assert_eq!(backup, archive.path("a.jpg_original2"));
+    let written = archive.library.written_tags().expect("a log");
+    undo(&mut archive.library, &written[0]).expect("undone");
+    assert_eq!(archive.contents(), before);
+}
+
+#[test]
+fn one_process_at_a_time_writes_tags() {
+    let archive = Archive::new(&[]);
+    let other = Library::open(&archive.path("library.sqlite")).expect("the same library");
+    let lock = archive.library.lock_for_tags().expect("a lock");
+    let refused = other.lock_for_tags().expect_err("locked").to_string();
+    assert!(refused.contains("another process"), "{refused}");
+    drop(lock);
+    other.lock_for_tags().expect("free again");
+}
+
+/// A picture that was replaced, made read-only or is a link is left alone.
+#[test]
+fn pictures_that_must_not_be_written_are_refused() {
+    let mut archive = Archive::new(&[("a.jpg", jpeg(None)), ("b.jpg", png(None))]);
+    let (path, place) = (archive.path("a.jpg"), tag(1.0, 2.0));
+    let other = hash(&archive.path("b.jpg"));
+    let changed = write_sidecar(&mut archive.library, &path, other, &place, Replace::Everything);
+    assert!(matches!(changed, Err(TagError::Changed(_))), "{changed:?}");
+    let gone = archive.path("gone.jpg");
+    let gone = write_sidecar(&mut archive.library, &gone, other, &place, Replace::Nothing);
+    assert!(matches!(gone, Err(TagError::File { .. })), "{gone:?}");
+
+    let content = hash(&path);
+    let mut permissions = fs::metadata(&path).expect("metadata").permissions();
+    permissions.set_readonly(true);
+    fs::set_permissions(&path, permissions).expect("read-only");
+    let refused = write_in_place(&mut archive.library, &path, content, &place, Replace::Everything);
+    assert!(matches!(refused, Err(TagError::ReadOnly(_))), "{refused:?}");
+    assert_eq!(names(&archive), ["a.jpg", "b.jpg"]);
+    let sidecar = write_sidecar(&mut archive.library, &path, content, &place, Replace::Nothing);
+    assert!(sidecar.is_ok(), "{sidecar:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_not_replaced() {
+    let mut archive = Archive::new(&[("a.jpg", jpeg(None))]);
+    let (path, link) = (archive.path("a.jpg"), archive.path("b.jpg"));
+    std::os::unix::fs::symlink(&path, &link).expect("a link");
+    let content = hash(&path);
+    for write in [write_in_place, write_sidecar] {
+        let refused =
+            write(&mut archive.library, &link, content, &tag(1.0, 2.0), Replace::Everything);
+        assert!(matches!(refused, Err(TagError::Link(_))), "{refused:?}");
+    }
+    fs::write(archive.path("c.xmp"), "<x/>").expect("a file");
+    std::os::unix::fs::symlink(archive.path("c.xmp"), sidecar_of(&path)).expect("a link");
+    let refused =
+        write_sidecar(&mut archive.library, &path, content, &tag(1.0, 2.0), Replace::Everything);
+    assert!(matches!(refused, Err(TagError::Link(_))), "{refused:?}");
+}
+
+/// Undo reports a sidecar that was moved together with its picture.
+#[test]
+fn a_moved_sidecar_is_not_found() {
+    let mut archive = Archive::new(&[("a.jpg", jpeg(None))]);
+    let path = archive.path("a.jpg");
+    let content = hash(&path);
+    let sidecar =
+        write_sidecar(&mut archive.library, &path, content, &tag(1.0, 2.0), Replace::Nothing)
+            .expect("written");
+    let written = archive.library.written_tags().expect("a log");
+    fs::rename(&sidecar, archive.path("b.jpg.xmp")).expect("moved");
+    fs::rename(&path, archive.path("b.jpg")).expect("moved");
+    let missing = undo(&mut archive.library, &written[0]);
+    assert!(matches!(missing, Err(TagError::Missing(_))), "{missing:?}");
+    assert_eq!(archive.library.written_tags().expect("a log"), written);
+    // The user deleted the sidecar alone: there is nothing left to undo.
+    fs::rename(archive.path("b.jpg"), &path).expect("moved");
+    undo(&mut archive.library, &written[0]).expect("undone");
+}
+
+/// Decisions follow a picture that is written in place, and come back with it.
+#[test]
+fn the_newest_decision_survives_tagging_and_undoing() {
+    use locdiff_archive::library::Decision;
+    let mut archive = Archive::new(&[("a.jpg", jpeg(None))]);
+    let path = archive.path("a.jpg");
+    let decided = |archive: &Archive| {
+        archive.library.entries("m", "1").expect("entries").into_iter().map(|e| e.decision).next()
+    };
+    let [first, second] =
+        [1.0, 2.0].map(|n| Some(Decision::Moved(LatLon::new(n, n).expect("a place"))));
+    for (early, late) in [(first, second), (second, None), (None, first)] {
+        let content = hash(&path);
+        archive.library.decide(content, early).expect("decided");
+        write_in_place(&mut archive.library, &path, content, &tag(1.0, 2.0), Replace::Nothing)
+            .expect("written");
+        assert_eq!(decided(&archive), Some(early));
+        archive.library.decide(hash(&path), late).expect("decided");
+        let written = archive.library.written_tags().expect("a log");
+        undo(&mut archive.library, &written[0]).expect("undone");
+        assert_eq!(decided(&archive), Some(late));
+    }
+}
+
+/// Raw files keep Adobe's sidecar, and those whose tags can't be read are left alone.
+#[test]
+fn raw_files_have_their_own_rules() {
+    let adobe = locdiff_archive::tags::new_sidecar(&tag(0.5, 0.5)).replace("GPSL", "NoL");
+    let files = [
+        ("a.nef", structure(true, false)),
+        ("a.xmp", adobe.into_bytes()),
+        ("b.cr3", b"\0\0\0\x18ftypcrx ".to_vec()),
+    ];
+    let mut archive = Archive::new(&files);
+    let nef = archive.path("a.nef");
+    let content = hash(&nef);
+    let place = tag(1.0, 2.0);
+    let sidecar = write_sidecar(&mut archive.library, &nef, content, &place, Replace::Nothing)
+        .expect("written");
+    assert_eq!(sidecar, archive.path("a.xmp"));
+    let cr3 = archive.path("b.cr3");
+    let content = hash(&cr3);
+    let refused = write_sidecar(&mut archive.library, &cr3, content, &place, Replace::Nothing);
+    assert!(matches!(refused, Err(TagError::UnreadTags)), "{refused:?}");
+    let forced = write_sidecar(&mut archive.library, &cr3, content, &place, Replace::Everything);
+    assert_eq!(forced.expect("forced"), archive.path("b.cr3.xmp"));
 }

@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use locdiff_archive::tags::{PlaceTag, with_place};
+use locdiff_archive::tags::{PlaceTag, Replace, with_place};
 use locdiff_sphere::LatLon;
 use serde_json::{Value, json};
 
@@ -119,7 +119,7 @@ fn taken(seed: u64, time: &str) -> Vec<u8> {
 fn placed(bytes: &[u8], [latitude, longitude]: [f64; 2]) -> Vec<u8> {
     let place = LatLon::new(latitude, longitude).unwrap();
     let tag = PlaceTag { place, error_km: 0.01, method: "GPS".to_owned() };
-    with_place(bytes, &tag, false).unwrap()
+    with_place(bytes, &tag, Replace::Nothing).unwrap()
 }
 
 /// A walk through Lisbon of which the first and last picture have GPS, and what else lies around in folders.

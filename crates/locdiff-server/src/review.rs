@@ -282,7 +282,7 @@ async fn picture(
     let work = move || {
         let _turn = turn;
         let paths = review.library().paths(hash)?;
-        Ok(paths.iter().find_map(|path| small(Path::new(path), side)))
+        Ok(paths.iter().find_map(|path| small(Path::new(path), hash, side)))
     };
     let Some(jpeg) = blocking(work).await? else {
         let detail =
@@ -295,9 +295,12 @@ async fn picture(
     Ok((headers, jpeg).into_response())
 }
 
-fn small(path: &Path, side: u32) -> Option<Vec<u8>> {
+/// None also if the file has another content by now.
+fn small(path: &Path, hash: ContentHash, side: u32) -> Option<Vec<u8>> {
     let options = ReadOptions { fast_decode: Some(side), ..ReadOptions::default() };
-    let photo = Photo::open_with(path, &options).ok()?.shrunk_to(side);
+    std::fs::metadata(path).ok().filter(|file| file.len() <= options.max_bytes)?;
+    let bytes = std::fs::read(path).ok().filter(|bytes| ContentHash::of(bytes) == hash)?;
+    let photo = Photo::decode(&bytes, &options).ok()?.shrunk_to(side);
     thumbnail::jpeg(photo.rgb(), photo.width() as u16, photo.height() as u16)
 }
 

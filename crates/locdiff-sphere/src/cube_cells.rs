@@ -107,6 +107,11 @@ impl CubeCell {
         (0..self.level).rev().map(move |bit| ((i >> bit & 1) + 2 * (j >> bit & 1)) as usize)
     }
 
+    /// Its number among the cells of its level, from 0. The quarters of a cell follow each other.
+    pub fn number(self) -> u64 {
+        self.quarters().fold(u64::from(self.face), |number, quarter| 4 * number + quarter as u64)
+    }
+
     /// Its middle, by angles.
     pub fn centre(self) -> LatLon {
         LatLon::from(self.point([0.5, 0.5]))

@@ -17,7 +17,8 @@ pub struct Influence {
     pub source: Source,
     /// How much the density says that it would not say without: the Kullback-Leibler divergence.
     pub nats: f64,
-    /// How far the most probable place would be from where it is, without.
+    /// How far the most probable place would be from where it is, without. Of an earlier sighting: without all earlier ones
+    /// together.
     pub moved_km: f64,
 }
 

@@ -67,13 +67,20 @@ impl Default for Motion {
 /// Directions of an orbit are told apart in so many steps of a full turn.
 pub(super) const HEADINGS: usize = 48;
 
+/// exp(−40) is 4e-18: times the narrowest kernel's peak it is a millionth of the least weight that counts.
+const NOTHING: f64 = 40.0;
+
 /// Pictures of one pass whose times mean nothing are about so far from their middle, per axis.
 const AIMLESS_KM: [f64; 3] = [250.0, 700.0, 2000.0];
 
 /// A motion over a given time, ready to weigh many pairs of places.
 pub(super) enum Step {
-    /// Shares with variances in radians².
-    Travel(Vec<(f64, f64)>),
+    Travel {
+        /// Shares with variances in radians².
+        ways: Vec<(f64, f64)>,
+        /// The largest of the variances.
+        widest: f64,
+    },
     Orbit {
         /// Angle of the ground track between the pictures, 0 to π.
         angle: f64,
@@ -127,7 +134,9 @@ impl Motion {
                     let km2 = (speed * hours).powi(2) + 2.0 * travel.slack_km.powi(2);
                     (share / total, km2 / EARTH_RADIUS_KM.powi(2))
                 };
-                Step::Travel(travel.ways.iter().map(way).collect())
+                let ways: Vec<(f64, f64)> = travel.ways.iter().map(way).collect();
+                let widest = ways.iter().map(|(_, variance)| *variance).fold(0.0, f64::max);
+                Step::Travel { ways, widest }
             }
             Motion::Orbit(orbit) => {
                 let flown = orbit.speed_km_s * seconds.abs() / EARTH_RADIUS_KM;
@@ -148,7 +157,7 @@ impl Step {
     /// Whether a step over such a time says next to nothing about the distance.
     pub(super) fn is_idle(&self) -> bool {
         match self {
-            Step::Travel(_) => false,
+            Step::Travel { .. } => false,
             Step::Orbit { along, .. } => *along > 1.0,
         }
     }
@@ -162,12 +171,19 @@ impl Step {
     /// places within their cells.
     pub(super) fn weight(&self, cosine: f64, spread: f64) -> Weight {
         match self {
-            Step::Travel(ways) => {
+            Step::Travel { ways, widest } => {
                 let fallen = (1.0 - cosine).max(0.0);
+                // Almost all pairs of an outing end here.
+                if fallen > NOTHING * (widest + spread) {
+                    return Weight { density: 0.0, blur: f64::INFINITY };
+                }
                 let density = ways.iter().map(|(share, variance)| {
                     let concentration = 1.0 / (variance + spread);
-                    let peak = 2.0 * concentration / -(-2.0 * concentration).exp_m1();
-                    share * peak * (-concentration * fallen).exp()
+                    let exponent = concentration * fallen;
+                    if exponent > NOTHING {
+                        return 0.0;
+                    }
+                    share * peak(concentration) * (-exponent).exp()
                 });
                 Weight { density: density.sum(), blur: f64::INFINITY }
             }
@@ -184,6 +200,13 @@ impl Step {
             }
         }
     }
+}
+
+/// The peak of a von Mises-Fisher kernel.
+fn peak(concentration: f64) -> f64 {
+    let twice = 2.0 * concentration;
+    // Beyond, the denominator is 1 to the last bit.
+    if twice > NOTHING { twice } else { twice / -(-twice).exp_m1() }
 }
 
 /// The measure of a ring with a normal profile: ∫ exp(−(d − angle)²/2σ²) ½ sin d dd, where the sine is taken as
@@ -241,6 +264,26 @@ mod tests {
         assert!(at(5.0) > 1e3, "{}", at(5.0));
         assert!(at(1500.0) > 0.05, "{}", at(1500.0));
         assert!(at(15_000.0) < 1e-6, "{}", at(15_000.0));
+    }
+
+    /// What is left out is far below what counts, for cells of all sizes.
+    #[test]
+    fn short_cuts_change_nothing() {
+        for seconds in [0.0, 18.0, 3600.0, 40_000.0] {
+            let step = Motion::default().step(seconds);
+            let Step::Travel { ways, .. } = &step else { panic!("a person travels") };
+            for spread in [0.0, 1e-9, 1e-6, 1e-3, 0.1, 2.0] {
+                for km in [0.0, 0.1, 1.0, 7.0, 50.0, 400.0, 3000.0, 20_000.0_f64] {
+                    let cosine = (km / EARTH_RADIUS_KM).cos();
+                    let whole = ways.iter().map(|(share, variance)| {
+                        let c = 1.0 / (variance + spread);
+                        share * 2.0 * c / -(-2.0 * c).exp_m1() * (-c * (1.0 - cosine)).exp()
+                    });
+                    let (whole, found) = (whole.sum::<f64>(), step.weight(cosine, spread).density);
+                    assert!((whole - found).abs() < 1e-8, "{km} km: {whole}, {found}");
+                }
+            }
+        }
     }
 
     #[test]

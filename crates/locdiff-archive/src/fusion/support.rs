@@ -73,7 +73,7 @@ pub(super) struct Likelihood<'a> {
     density: &'a Density,
     /// The part that is uniform: the probability that the model is wrong.
     wrong: f64,
-    /// Codes of the survey's points on the deepest level, rising, with sums of the masses before each.
+    /// Numbers of the deepest cells that contain the survey's points, rising, with sums of the masses before each.
     codes: Vec<u64>,
     sums: Vec<f64>,
 }
@@ -82,7 +82,7 @@ impl<'a> Likelihood<'a> {
     pub(super) fn new(density: &'a Density, wrong: f64) -> Likelihood<'a> {
         let mut points = Vec::new();
         density.survey().for_each_mass(|place, mass| {
-            points.push((code_of(CubeCell::at(place, DEEPEST_CUBE_LEVEL)), mass));
+            points.push((CubeCell::at(place, DEEPEST_CUBE_LEVEL).number(), mass));
         });
         points.sort_unstable_by_key(|(code, _)| *code);
         let total: f64 = points.iter().map(|(_, mass)| mass).sum();
@@ -235,16 +235,10 @@ fn share_of(cell: CubeCell) -> f64 {
     cell.area() / (2.0 * TAU)
 }
 
-/// The number of a cell among those of its level, such that a cell's quarters are neighbors.
-fn code_of(cell: CubeCell) -> u64 {
-    let digits = cell.to_string();
-    digits.bytes().fold(0, |code, digit| 4 * code + u64::from(digit - b'0'))
-}
-
 /// The numbers of a cell's parts on the deepest level.
 fn codes_in(cell: CubeCell) -> Range<u64> {
     let parts = 1 << (2 * (DEEPEST_CUBE_LEVEL - cell.level()));
-    let first = code_of(cell) * parts;
+    let first = cell.number() * parts;
     first..first + parts
 }
 

@@ -74,8 +74,7 @@ fn photo(rng: &mut impl Rng) -> Image {
         .collect()
 }
 
-/// A window with bars, panels and lines of text; a page; or a drawing of discs. Some with a gradient or compressed noise
-/// around their edges.
+/// A window of panels, a page with lines of text, or a drawing of discs.
 fn graphic(rng: &mut impl Rng) -> Image {
     let color = |rng: &mut dyn FnMut() -> f64| std::array::from_fn(|_| (255.0 * rng()).round());
     let mut next = || rng.random_range(0.0..1.0_f64);

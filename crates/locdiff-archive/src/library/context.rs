@@ -37,6 +37,21 @@ impl Library {
         Ok(())
     }
 
+    /// Keeps what the user states about the pictures of a folder, instead of what was stated before.
+    pub fn state(&mut self, folder: &str, words: &str) -> Result<(), LibraryError> {
+        let sql = "INSERT OR REPLACE INTO stated (folder, words) VALUES (?1, ?2)";
+        self.connection.execute(sql, [folder, words])?;
+        Ok(())
+    }
+
+    /// What was stated: folders with words, the innermost folders first.
+    pub fn stated(&self) -> Result<Vec<(String, String)>, LibraryError> {
+        let sql = "SELECT folder, words FROM stated ORDER BY length(folder) DESC, folder";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// From which inputs each picture was fused last.
     pub fn fused_from(
         &self,

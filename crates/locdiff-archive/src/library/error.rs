@@ -22,6 +22,9 @@ pub enum LibraryError {
         /// The newest version that this program can read.
         known: i64,
     },
+    /// Another process writes tags, or the lock can't be made.
+    #[error("the library can't be locked: {0}")]
+    Lock(String),
     /// A stored density can't be read.
     #[error("the stored density of {hash} is damaged: predict this picture again")]
     Density {

@@ -27,6 +27,7 @@ mod scans;
 mod schema;
 mod tag_log;
 
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::time::Duration;
 
@@ -36,13 +37,19 @@ pub use context::UsedModel;
 pub use error::LibraryError;
 pub use facts::{ContentHash, Facts, Kind, Scanned};
 pub use predictions::{Candidate, Decision, Entry, Prediction, Unpredicted};
-pub use scans::{Known, ScanId, ScanSummary};
+pub use scans::{Known, ScanId, ScanSummary, is_below};
 pub use tag_log::{LoggedTag, TagId, TagTarget};
 
 /// One archive. Several processes may read it, one at a time writes.
 #[derive(Debug)]
 pub struct Library {
     connection: Connection,
+}
+
+/// See [`Library::lock_for_tags`].
+#[derive(Debug)]
+pub struct TagLock {
+    _file: File,
 }
 
 impl Library {
@@ -52,6 +59,21 @@ impl Library {
         connection.busy_timeout(Duration::from_secs(20))?;
         schema::prepare(&connection, path)?;
         Ok(Library { connection })
+    }
+
+    /// Keeps other processes from writing tags until the result is dropped. The lock is a file of its own beside the library,
+    /// which stays: SQLite loses its locks if anybody else closes its file.
+    pub fn lock_for_tags(&self) -> Result<TagLock, LibraryError> {
+        let path = format!("{}-tags.lock", self.connection.path().unwrap_or("library"));
+        let failed = |error: std::io::Error| LibraryError::Lock(format!("{path}: {error}"));
+        let file = File::create(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(TagLock { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(LibraryError::Lock(
+                "another process writes tags of this library: wait until it has ended".to_owned(),
+            )),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
     }
 
     /// Whether the file is as it was written: SQLite's own check. An empty list is good.

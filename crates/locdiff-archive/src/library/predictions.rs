@@ -55,7 +55,8 @@ pub struct Prediction {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Decision {
-    /// The predicted place is right.
+    /// The predicted place is right. The prediction that was accepted is stored with the decision: later ones, which nobody
+    /// looked at, don't replace it.
     Accepted,
     /// It is wrong, and the right one is not known.
     Rejected,
@@ -89,7 +90,7 @@ pub struct Entry {
     pub kind: Kind,
     /// Why it can't be read as a picture.
     pub error: Option<String>,
-    /// What the model returned; the fused prediction if there is one. Without its density.
+    /// What the user accepted; else what the model returned: the fused prediction if there is one. Without its density.
     pub prediction: Option<Prediction>,
     /// What the user decided.
     pub decision: Option<Decision>,
@@ -165,34 +166,44 @@ impl Library {
         self.decide_all(&[(hash, decision)])
     }
 
-    /// Stores decisions, or takes them back: all or none.
+    /// Stores decisions, or takes them back: all or none. What is accepted is the answer of the library's model, see
+    /// [`Library::model`].
     pub fn decide_all(
         &mut self,
         decisions: &[(ContentHash, Option<Decision>)],
     ) -> Result<(), LibraryError> {
         let transaction = self.connection.transaction()?;
         {
-            let mut find = transaction.prepare_cached("SELECT 1 FROM contents WHERE hash = ?1")?;
-            let mut forget = transaction.prepare_cached("DELETE FROM decisions WHERE hash = ?1")?;
             let mut store = transaction.prepare_cached(
-                "INSERT OR REPLACE INTO decisions (hash, decision, latitude, longitude) VALUES (?1, ?2, ?3, ?4)",
+                "INSERT OR REPLACE INTO decisions (hash, number, decision, latitude, longitude)
+                 SELECT hash, (SELECT coalesce(max(number), 0) + 1 FROM decisions), ?2, ?3, ?4
+                 FROM contents WHERE hash = ?1",
+            )?;
+            let mut accept = transaction.prepare_cached(
+                "UPDATE decisions SET
+                     (latitude, longitude, model, version, fused, calibrated, confidence, radius_68_km,
+                      radius_90_km, candidates, influences) =
+                     (SELECT p.latitude, p.longitude, p.model, p.version, p.fused, p.calibrated, p.confidence,
+                             p.radius_68_km, p.radius_90_km, p.candidates, p.influences
+                      FROM predictions p JOIN model m ON p.model = m.name AND p.version = m.version
+                      WHERE p.hash = ?1 AND p.latitude IS NOT NULL ORDER BY p.fused DESC LIMIT 1)
+                 WHERE hash = ?1",
             )?;
             for (hash, decision) in decisions {
-                if !find.exists([hash])? {
-                    return Err(LibraryError::Unknown(hash.to_string()));
-                }
                 let (name, place) = match decision {
-                    None => {
-                        forget.execute([hash])?;
-                        continue;
-                    }
+                    None => ("none", None),
                     Some(Decision::Accepted) => ("accepted", None),
                     Some(Decision::Rejected) => ("rejected", None),
                     Some(Decision::Moved(place)) => ("moved", Some(*place)),
                 };
                 let (latitude, longitude) =
                     (place.map(LatLon::latitude), place.map(LatLon::longitude));
-                store.execute(params![hash, name, latitude, longitude])?;
+                if store.execute(params![hash, name, latitude, longitude])? == 0 {
+                    return Err(LibraryError::Unknown(hash.to_string()));
+                }
+                if name == "accepted" {
+                    accept.execute([hash])?;
+                }
             }
         }
         Ok(transaction.commit()?)
@@ -202,9 +213,11 @@ impl Library {
     pub fn entries(&self, model: &str, version: &str) -> Result<Vec<Entry>, LibraryError> {
         let mut statement = self.connection.prepare_cached(
             "SELECT min(f.path), c.hash, c.latitude, c.longitude, c.time_s, c.camera, c.kind,
-                    d.decision, d.latitude, d.longitude,
-                    p.fused, p.calibrated, p.latitude, p.longitude, p.confidence, p.radius_68_km, p.radius_90_km,
-                    p.candidates, p.influences, p.error, c.error
+                    d.decision, d.latitude, d.longitude, c.error,
+                    p.model, p.version, p.fused, p.calibrated, p.latitude, p.longitude, p.confidence,
+                    p.radius_68_km, p.radius_90_km, p.candidates, p.influences, p.error,
+                    d.model, d.version, d.fused, d.calibrated, d.latitude, d.longitude, d.confidence,
+                    d.radius_68_km, d.radius_90_km, d.candidates, d.influences, NULL
              FROM contents c JOIN files f ON f.hash = c.hash AND f.missing = 0
              LEFT JOIN decisions d ON d.hash = c.hash
              LEFT JOIN predictions p ON p.hash = c.hash AND p.model = ?1 AND p.version = ?2
@@ -215,7 +228,7 @@ impl Library {
         let mut rows = statement.query(params![model, version])?;
         let mut entries = Vec::new();
         while let Some(row) = rows.next()? {
-            entries.push(entry(row, model, version)?);
+            entries.push(entry(row)?);
         }
         Ok(entries)
     }
@@ -255,32 +268,16 @@ pub(super) fn insert(
     Ok(())
 }
 
-fn entry(row: &Row<'_>, model: &str, version: &str) -> Result<Entry, LibraryError> {
+fn entry(row: &Row<'_>) -> Result<Entry, LibraryError> {
     let hash: ContentHash = row.get(1)?;
+    let (predicted, accepted) = (prediction(row, 11, hash)?, prediction(row, 23, hash)?);
     let decision = match row.get::<_, Option<String>>(7)?.as_deref() {
+        // Accepted before there was anything to accept.
+        Some("accepted") if accepted.is_none() && predicted.is_some() => None,
         Some("accepted") => Some(Decision::Accepted),
         Some("rejected") => Some(Decision::Rejected),
         Some("moved") => place(row, 8)?.map(Decision::Moved),
         _ => None,
-    };
-    let fused: Option<bool> = row.get(10)?;
-    let prediction = match fused {
-        None => None,
-        Some(fused) => Some(Prediction {
-            hash,
-            model: model.to_owned(),
-            version: version.to_owned(),
-            fused,
-            calibrated: row.get(11)?,
-            place: place(row, 12)?,
-            confidence: row.get::<_, Option<f64>>(14)?.unwrap_or(0.0),
-            radius_68_km: row.get::<_, Option<f64>>(15)?.unwrap_or(0.0),
-            radius_90_km: row.get::<_, Option<f64>>(16)?.unwrap_or(0.0),
-            candidates: parsed(&row.get::<_, String>(17)?)?,
-            influences: parsed(&row.get::<_, String>(18)?)?,
-            density: None,
-            error: row.get(19)?,
-        }),
     };
     Ok(Entry {
         path: row.get(0)?,
@@ -289,10 +286,37 @@ fn entry(row: &Row<'_>, model: &str, version: &str) -> Result<Entry, LibraryErro
         time: row.get::<_, Option<f64>>(4)?.map(Moment::from_unix_s),
         camera: row.get(5)?,
         kind: Kind::named(&row.get::<_, String>(6)?),
-        error: row.get(20)?,
-        prediction,
+        error: row.get(10)?,
+        prediction: accepted.or(predicted),
         decision,
     })
+}
+
+/// The prediction whose twelve columns begin at one of a row; none if they are empty.
+fn prediction(
+    row: &Row<'_>,
+    first: usize,
+    hash: ContentHash,
+) -> Result<Option<Prediction>, LibraryError> {
+    let Some(model) = row.get::<_, Option<String>>(first)? else { return Ok(None) };
+    let number = |column: usize| -> rusqlite::Result<f64> {
+        Ok(row.get::<_, Option<f64>>(column)?.unwrap_or(0.0))
+    };
+    Ok(Some(Prediction {
+        hash,
+        model,
+        version: row.get(first + 1)?,
+        fused: row.get(first + 2)?,
+        calibrated: row.get(first + 3)?,
+        place: place(row, first + 4)?,
+        confidence: number(first + 6)?,
+        radius_68_km: number(first + 7)?,
+        radius_90_km: number(first + 8)?,
+        candidates: parsed(&row.get::<_, String>(first + 9)?)?,
+        influences: parsed(&row.get::<_, String>(first + 10)?)?,
+        density: None,
+        error: row.get(first + 11)?,
+    }))
 }
 
 fn place(row: &Row<'_>, column: usize) -> Result<Option<LatLon>, LibraryError> {

@@ -4,6 +4,13 @@ use rusqlite::{OptionalExtension, params};
 
 use super::{ContentHash, Library, LibraryError, Scanned};
 
+/// Place and time of contents: those of the first file that is present and has any. Copies may have different sidecars.
+const SUMMARIZE: &str = "UPDATE contents SET
+    (latitude, longitude) = (SELECT f.latitude, f.longitude FROM files f WHERE f.hash = contents.hash
+        AND f.missing = 0 AND f.latitude IS NOT NULL ORDER BY f.path LIMIT 1),
+    time_s = (SELECT f.time_s FROM files f WHERE f.hash = contents.hash
+        AND f.missing = 0 AND f.time_s IS NOT NULL ORDER BY f.path LIMIT 1)";
+
 /// One walk over a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScanId(i64);
@@ -31,6 +38,12 @@ pub struct ScanSummary {
     pub added: usize,
     /// Contents that are nowhere any more.
     pub missing: usize,
+}
+
+/// Whether a file is in a folder, or in one below it.
+pub fn is_below(path: &str, folder: &str) -> bool {
+    let rest = path.strip_prefix(folder.trim_end_matches(['/', '\\']));
+    rest.is_some_and(|rest| rest.starts_with(['/', '\\']))
 }
 
 impl Library {
@@ -90,35 +103,44 @@ impl Library {
         let transaction = self.connection.transaction()?;
         {
             let mut content = transaction.prepare_cached(
-                "INSERT INTO contents (hash, size, width, height, latitude, longitude, time_s, camera, kind, error)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+                "INSERT INTO contents (hash, size, width, height, camera, kind, error)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
                  ON CONFLICT (hash) DO UPDATE SET
-                     width = excluded.width, height = excluded.height, latitude = excluded.latitude,
-                     longitude = excluded.longitude, time_s = excluded.time_s, camera = excluded.camera,
+                     width = excluded.width, height = excluded.height, camera = excluded.camera,
                      kind = excluded.kind, error = excluded.error",
             )?;
             let mut file = transaction.prepare_cached(
-                "INSERT INTO files (path, hash, size, modified_ns, first_scan, last_scan)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?5)
+                "INSERT INTO files (path, hash, size, modified_ns, first_scan, last_scan, latitude, longitude, time_s)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8)
                  ON CONFLICT (path) DO UPDATE SET
                      hash = excluded.hash, size = excluded.size, modified_ns = excluded.modified_ns,
+                     latitude = excluded.latitude, longitude = excluded.longitude, time_s = excluded.time_s,
                      last_scan = excluded.last_scan, missing = 0",
             )?;
+            let mut summarize =
+                transaction.prepare_cached(&format!("{SUMMARIZE} WHERE hash = ?1"))?;
             for Scanned { facts, error } in scanned {
                 content.execute(params![
                     facts.hash,
                     facts.size as i64,
                     facts.pixels.map(|(width, _)| width),
                     facts.pixels.map(|(_, height)| height),
-                    facts.gps.map(|place| place.latitude()),
-                    facts.gps.map(|place| place.longitude()),
-                    facts.time.map(|time| time.unix_s()),
                     facts.camera,
                     facts.kind.name(),
                     error,
                 ])?;
                 let (size, modified_ns) = (facts.size as i64, facts.modified_ns);
-                file.execute(params![facts.path, facts.hash, size, modified_ns, scan.0])?;
+                file.execute(params![
+                    facts.path,
+                    facts.hash,
+                    size,
+                    modified_ns,
+                    scan.0,
+                    facts.gps.map(|place| place.latitude()),
+                    facts.gps.map(|place| place.longitude()),
+                    facts.time.map(|time| time.unix_s()),
+                ])?;
+                summarize.execute([facts.hash])?;
             }
         }
         Ok(transaction.commit()?)
@@ -137,6 +159,14 @@ impl Library {
              AND (path = ?2 OR substr(path, 1, length(?2) + 1) IN (?2 || '/', ?2 || '\\') OR ?2 IN ('', '.'))",
             params![scan.0, trimmed],
         )?;
+        // What only files told that are gone is not known any more, if there are others.
+        transaction.execute(
+            &format!(
+                "{SUMMARIZE} WHERE hash IN (SELECT hash FROM files WHERE missing = 1)
+                 AND hash IN (SELECT hash FROM files WHERE missing = 0)"
+            ),
+            [],
+        )?;
         transaction.execute("UPDATE scans SET finished = 1 WHERE id = ?1", [scan.0])?;
         let count = |sql: &str| -> rusqlite::Result<usize> {
             transaction.query_row(sql, [scan.0], |row| row.get::<_, i64>(0)).map(|n| n as usize)
@@ -153,5 +183,20 @@ impl Library {
         )?;
         transaction.commit()?;
         Ok(ScanSummary { present, moved, added: new - moved, missing })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_below;
+
+    #[test]
+    fn folders_contain_what_is_below_them() {
+        for (path, folder) in [("/a/b.jpg", "/a"), ("/a/c/b.jpg", "/a/"), ("/a", "/")] {
+            assert!(is_below(path, folder), "{path} in {folder}");
+        }
+        for (path, folder) in [("/ab/b.jpg", "/a"), ("/a", "/a"), ("/b/a/c", "/a")] {
+            assert!(!is_below(path, folder), "{path} in {folder}");
+        }
     }
 }

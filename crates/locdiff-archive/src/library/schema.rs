@@ -17,7 +17,7 @@ CREATE TABLE scans (
     root TEXT NOT NULL,
     finished INTEGER NOT NULL DEFAULT 0
 );
--- What is known of a content before a model looks at it.
+-- What is known of a content before a model looks at it. Place and time are those of its first file that has any.
 CREATE TABLE contents (
     hash BLOB PRIMARY KEY CHECK (length(hash) = 32),
     size INTEGER NOT NULL,
@@ -36,6 +36,10 @@ CREATE TABLE files (
     hash BLOB NOT NULL REFERENCES contents (hash),
     size INTEGER NOT NULL,
     modified_ns INTEGER NOT NULL,
+    -- What the file and its own sidecars tell.
+    latitude REAL,
+    longitude REAL,
+    time_s REAL,
     first_scan INTEGER NOT NULL REFERENCES scans (id),
     last_scan INTEGER NOT NULL REFERENCES scans (id),
     missing INTEGER NOT NULL DEFAULT 0
@@ -58,11 +62,23 @@ CREATE TABLE predictions (
     error TEXT,
     PRIMARY KEY (hash, model, version, fused)
 ) WITHOUT ROWID;
+-- The newest decision about a content has the highest number. 'none' was taken back. An accepted prediction is stored with it,
+-- as it was when the user accepted it.
 CREATE TABLE decisions (
     hash BLOB PRIMARY KEY REFERENCES contents (hash),
-    decision TEXT NOT NULL CHECK (decision IN ('accepted', 'rejected', 'moved')),
+    number INTEGER NOT NULL,
+    decision TEXT NOT NULL CHECK (decision IN ('accepted', 'rejected', 'moved', 'none')),
     latitude REAL,
-    longitude REAL
+    longitude REAL,
+    model TEXT,
+    version TEXT,
+    fused INTEGER,
+    calibrated INTEGER,
+    confidence REAL,
+    radius_68_km REAL,
+    radius_90_km REAL,
+    candidates TEXT,
+    influences TEXT
 ) WITHOUT ROWID;
 -- From which inputs a fused prediction was made, or that there was nothing to fuse.
 CREATE TABLE fusions (
@@ -79,6 +95,11 @@ CREATE TABLE model (
     version TEXT NOT NULL,
     calibrated INTEGER NOT NULL
 );
+-- What the user stated about the pictures of a folder, as the program wrote it.
+CREATE TABLE stated (
+    folder TEXT PRIMARY KEY,
+    words TEXT NOT NULL
+) WITHOUT ROWID;
 -- The undo log. A row is planned before a file is touched, and written after.
 CREATE TABLE tags (
     id INTEGER PRIMARY KEY,

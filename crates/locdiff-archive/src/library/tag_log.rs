@@ -4,7 +4,7 @@
 //! after it was. Whatever is still planned when a library is opened again was interrupted: the file's content
 //! tells whether it was written. Files are replaced by renaming, so there is nothing in between.
 
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{ContentHash, Library, LibraryError};
 
@@ -94,11 +94,7 @@ impl Library {
                  FROM predictions WHERE hash = ?1",
                 params![old, new],
             )?;
-            transaction.execute(
-                "INSERT OR IGNORE INTO decisions
-                 SELECT ?2, decision, latitude, longitude FROM decisions WHERE hash = ?1",
-                params![old, new],
-            )?;
+            copy_decision(&transaction, old, new)?;
             transaction.execute(
                 "UPDATE files SET hash = ?2, size = ?3, modified_ns = ?4 WHERE path = ?1",
                 params![tag.path, new, size as i64, modified_ns],
@@ -128,6 +124,7 @@ impl Library {
         )?;
         transaction.execute("UPDATE tags SET state = 'undone' WHERE id = ?1", [id.0])?;
         if tag.target == TagTarget::InPlace {
+            copy_decision(&transaction, tag.hash_after, tag.content)?;
             transaction.execute(
                 "UPDATE files SET hash = ?2, size = ?3, modified_ns = ?4 WHERE path = ?1",
                 params![tag.path, tag.content, size as i64, modified_ns],
@@ -160,6 +157,22 @@ impl Library {
         let rows = statement.query_map([state], logged)?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
+}
+
+/// The newer of the decisions about two contents of one picture becomes that of the second.
+fn copy_decision(
+    connection: &Connection,
+    from: ContentHash,
+    to: ContentHash,
+) -> rusqlite::Result<usize> {
+    connection.execute(
+        "INSERT OR REPLACE INTO decisions
+         SELECT ?2, number, decision, latitude, longitude, model, version, fused, calibrated, confidence,
+                radius_68_km, radius_90_km, candidates, influences
+         FROM decisions WHERE hash = ?1
+             AND number > coalesce((SELECT number FROM decisions WHERE hash = ?2), -1)",
+        params![from, to],
+    )
 }
 
 impl TagTarget {

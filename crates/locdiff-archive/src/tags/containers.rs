@@ -3,18 +3,18 @@
 use std::ops::Range;
 
 use super::tiff;
-use super::{PlaceTag, TagError};
+use super::{PlaceTag, Replace, TagError};
 
 const PNG_SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 const EXIF_HEADER: &[u8] = b"Exif\0\0";
 /// A JPEG segment stores its own length in 16 bits.
 const LONGEST_SEGMENT: usize = 65_535;
 
-/// The file with a place in its Exif data. Without `force`, a place that it has already is an error.
-pub fn with_place(file: &[u8], tag: &PlaceTag, force: bool) -> Result<Vec<u8>, TagError> {
+/// The file with a place in its Exif data. One that it has already and that may not be replaced is an error.
+pub fn with_place(file: &[u8], tag: &PlaceTag, replace: Replace) -> Result<Vec<u8>, TagError> {
     let container = Container::of(file)?;
     let structure = match container.exif(file)? {
-        Some(found) => tiff::with_place(&file[found.tiff], tag, force)?,
+        Some(found) => tiff::with_place(&file[found.tiff], tag, replace)?,
         None => tiff::new(tag)?,
     };
     let (replaced, segment) = match container {

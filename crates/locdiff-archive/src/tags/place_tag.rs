@@ -2,6 +2,8 @@
 
 use locdiff_sphere::{EARTH_RADIUS_KM, LatLon};
 
+use crate::library::ContentHash;
+
 /// Kilometers in a degree of latitude.
 const DEGREE_KM: f64 = std::f64::consts::PI * EARTH_RADIUS_KM / 180.0;
 
@@ -16,10 +18,42 @@ pub struct PlaceTag {
     pub method: String,
 }
 
-/// Whether a place with this processing method was written by this program: then it is an estimate or a pin, and must not be
-/// taken for what a camera measured.
-pub fn is_our_method(method: &str) -> bool {
-    method.contains("locdiff")
+/// What of a file's metadata may be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replace {
+    /// A place stays, whoever wrote it.
+    Nothing,
+    /// A place that this program wrote ([`is_ours`]).
+    Own,
+    /// Any place, together with all that was measured at it: altitude, status, direction.
+    Everything,
+}
+
+/// Words before the check at the end of a processing method.
+const CHECKED: &str = ", check ";
+/// Steps of a degree that the check tells apart: a meter, as other programs round what they rewrite.
+const STEPS: f64 = 1e5;
+
+/// Whether this program wrote a place with its processing method: then it is an estimate or a pin, and must not be taken for
+/// what a camera measured. A place that another program corrected, and left the method, is not ours.
+pub fn is_ours(place: LatLon, method: &str) -> bool {
+    let Some((_, found)) = method.rsplit_once(CHECKED).filter(|_| method.contains("locdiff"))
+    else {
+        return false;
+    };
+    let [latitude, longitude] = steps_of(place);
+    let near = |k: i64| [latitude + k / 3 - 1, longitude + k % 3 - 1];
+    (0..9).any(|k| check(near(k)) == found.trim_end_matches(['\0', ' ']))
+}
+
+fn steps_of(place: LatLon) -> [i64; 2] {
+    [place.latitude(), place.longitude()].map(|degrees| (STEPS * degrees).round() as i64)
+}
+
+fn check([latitude, longitude]: [i64; 2]) -> String {
+    let pole = latitude.abs() >= (90.0 * STEPS) as i64;
+    let longitude = if pole { 0 } else { longitude.rem_euclid((360.0 * STEPS) as i64) };
+    ContentHash::of(format!("{latitude} {longitude}").as_bytes()).to_string()[..8].to_owned()
 }
 
 impl PlaceTag {
@@ -72,6 +106,11 @@ impl PlaceTag {
         PlaceTag { place, error_km, method: self.method.clone() }
     }
 
+    /// The method with a check of the place, by which [`is_ours`] knows it.
+    pub(super) fn checked_method(&self) -> String {
+        format!("{}{CHECKED}{}", self.method, check(steps_of(self.place)))
+    }
+
     /// The error in meters.
     pub(super) fn error_m(&self) -> f64 {
         (1000.0 * self.error_km).clamp(0.0, 4e7)
@@ -97,6 +136,19 @@ mod tests {
             let again = coarse.coarsened(precision_km);
             prop_assert!(again.place.distance_km(coarse.place) < 1e-6);
         }
+    }
+
+    #[test]
+    fn a_corrected_place_is_not_ours() {
+        let at = |latitude, longitude| LatLon::new(latitude, longitude).unwrap();
+        for place in [at(48.858_37, 2.294_48), at(-90.0, 0.0), at(0.000_005, 180.0)] {
+            let method = PlaceTag::chosen(place).checked_method();
+            assert!(is_ours(place, &method), "{place}");
+            // Another program rounds, or somebody corrects.
+            assert!(is_ours(place.destination(70.0, 0.0005), &method), "{place}");
+            assert!(!is_ours(place.destination(70.0, 0.01), &method), "{place}");
+        }
+        assert!(!is_ours(at(1.0, 2.0), "GPS") && !is_ours(at(1.0, 2.0), "by locdiff"));
     }
 
     #[test]

@@ -5,12 +5,14 @@
 //! no room for a pointer to it, a copy of that directory with one more entry goes to the end as well. Only the 4 bytes
 //! that point to the directory change.
 
-use super::{PlaceTag, TagError};
+use super::{PlaceTag, Replace, TagError};
 
 const GPS_POINTER: u16 = 0x8825;
 const LONG: u16 = 4;
-/// Tags of the GPS directory that are written; others that it has stay.
+/// Tags of the GPS directory that are written.
 const WRITTEN: [u16; 8] = [0x00, 0x01, 0x02, 0x03, 0x04, 0x12, 0x1b, 0x1f];
+/// Status, mode and precision of a measurement: of a directory without a place, they are not about the new one.
+const MEASURED: [u16; 3] = [0x09, 0x0a, 0x0b];
 /// Bytes of an entry.
 const ENTRY: usize = 12;
 
@@ -18,7 +20,7 @@ const ENTRY: usize = 12;
 pub(super) fn new(tag: &PlaceTag) -> Result<Vec<u8>, TagError> {
     // Big-endian, an empty main directory at 8.
     let empty = [b'M', b'M', 0, 42, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0];
-    with_place(&empty, tag, false)
+    with_place(&empty, tag, Replace::Nothing)
 }
 
 /// Whether a structure has a latitude.
@@ -28,9 +30,13 @@ pub(super) fn has_place(tiff: &[u8]) -> Result<bool, TagError> {
     Ok(gps.iter().any(|entry| tiff.order.u16(&entry[..2]) == 0x02))
 }
 
-/// The structure with a place. Without `force`, a place that it has already is an error.
-pub(super) fn with_place(bytes: &[u8], tag: &PlaceTag, force: bool) -> Result<Vec<u8>, TagError> {
-    if !force && has_place(bytes)? {
+/// The structure with a place. One that it has already and that may not be replaced is an error.
+pub(super) fn with_place(
+    bytes: &[u8],
+    tag: &PlaceTag,
+    replace: Replace,
+) -> Result<Vec<u8>, TagError> {
+    if replace == Replace::Nothing && has_place(bytes)? {
         return Err(TagError::HasPlace);
     }
     let tiff = Tiff::new(bytes)?;
@@ -39,7 +45,15 @@ pub(super) fn with_place(bytes: &[u8], tag: &PlaceTag, force: bool) -> Result<Ve
     // Directories begin at even offsets.
     written.resize(written.len().next_multiple_of(2), 0);
     let mut gps = tiff.gps()?.map_or_else(Vec::new, |gps| gps.entries);
-    gps.retain(|entry| !WRITTEN.contains(&order.u16(&entry[..2])));
+    gps.retain(|entry| {
+        let tag = order.u16(&entry[..2]);
+        !WRITTEN.contains(&tag)
+            && match replace {
+                Replace::Nothing => !MEASURED.contains(&tag),
+                Replace::Own => true,
+                Replace::Everything => false,
+            }
+    });
     let gps_at = written.len();
     append_gps(&mut written, order, gps, tag);
     let pointer = order.bytes32(gps_at as u32);
@@ -72,7 +86,7 @@ fn append_gps(written: &mut Vec<u8>, order: Order, kept: Vec<[u8; ENTRY]>, tag: 
     const UNDEFINED: u16 = 7;
     let letter = |negative: bool, letters: [u8; 2]| vec![letters[usize::from(negative)], 0];
     let (latitude, longitude) = (tag.place.latitude(), tag.place.longitude());
-    let method = [b"ASCII\0\0\0", ascii(&tag.method).as_slice()].concat();
+    let method = [b"ASCII\0\0\0", ascii(&tag.checked_method()).as_slice()].concat();
     let error = rational(order, tag.error_m(), 100);
     let values: [(u16, u16, Vec<u8>); 8] = [
         (0x00, BYTE, vec![2, 3, 0, 0]),

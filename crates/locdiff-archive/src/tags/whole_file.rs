@@ -1,18 +1,37 @@
 //! Files that appear whole, or not at all.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Replaces a file, or makes a new one: written beside it, flushed to the disk, then renamed. Permissions stay.
+/// Replaces a file, or makes a new one. Permissions stay.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let temporary = beside(path, ".locdiff-partial");
+    let old = fs::metadata(path).ok();
+    appear(path, bytes, |file| match &old {
+        Some(old) => file.set_permissions(old.permissions()),
+        None => Ok(()),
+    })
+}
+
+/// Makes a copy of a file's bytes, with its permissions and its time.
+pub(super) fn back_up(bytes: &[u8], original: &Metadata, backup: &Path) -> io::Result<()> {
+    appear(backup, bytes, |file| {
+        file.set_modified(original.modified()?)?;
+        file.set_permissions(original.permissions())
+    })
+}
+
+/// Written beside the file, flushed to the disk, then renamed.
+fn appear(
+    path: &Path,
+    bytes: &[u8],
+    finish: impl FnOnce(&File) -> io::Result<()>,
+) -> io::Result<()> {
+    let temporary = partial(path);
     let written = (|| {
         let mut file = File::create(&temporary)?;
         file.write_all(bytes)?;
-        if let Ok(old) = fs::metadata(path) {
-            file.set_permissions(old.permissions())?;
-        }
+        finish(&file)?;
         file.sync_all()?;
         fs::rename(&temporary, path)
     })();
@@ -21,17 +40,13 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
     }
     written?;
-    sync_folder(path)
+    flush_folder(path);
+    Ok(())
 }
 
-/// Makes a copy that is on the disk when this returns.
-pub(super) fn back_up(path: &Path, backup: &Path) -> io::Result<()> {
-    fs::copy(path, backup)?;
-    let modified = fs::metadata(path)?.modified()?;
-    let copy = File::options().write(true).open(backup)?;
-    copy.set_modified(modified)?;
-    copy.sync_all()?;
-    sync_folder(backup)
+/// What a file is called until it is whole.
+pub(super) fn partial(path: &Path) -> PathBuf {
+    beside(path, ".locdiff-partial")
 }
 
 /// A name beside a file that begins with its name.
@@ -41,14 +56,11 @@ pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Renames and new names are on the disk after this, where folders can be flushed.
-#[cfg(unix)]
-pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
-}
-
-#[cfg(not(unix))]
-pub(super) fn sync_folder(_path: &Path) -> io::Result<()> {
-    Ok(())
+/// Renames and new names are on the disk after this, where folders can be flushed. Where they can't, the rename was done all
+/// the same, so that is no error.
+pub(super) fn flush_folder(path: &Path) {
+    if cfg!(unix) {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let _ = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
+    }
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use locdiff_sphere::LatLon;
 use roxmltree::{Document, Node};
 
-use super::{PlaceTag, TagError};
+use super::{PlaceTag, Replace, TagError};
 use crate::Moment;
 
 const EXIF: &str = "http://ns.adobe.com/exif/1.0/";
@@ -37,26 +37,31 @@ pub fn new_sidecar(tag: &PlaceTag) -> String {
     )
 }
 
-/// An existing sidecar with a place. Without `force`, a place that it has already is an error.
-pub fn edited_sidecar(text: &str, tag: &PlaceTag, force: bool) -> Result<String, TagError> {
+/// An existing sidecar with a place. One that it has already and that may not be replaced is an error, also if its numbers are
+/// not valid.
+pub fn edited_sidecar(text: &str, tag: &PlaceTag, replace: Replace) -> Result<String, TagError> {
     let document = parse(text)?;
     let descriptions: Vec<Node<'_, '_>> = descriptions(&document).collect();
     let Some(first) = descriptions.first() else {
         return Err(TagError::Damaged("the sidecar has no rdf:Description"));
     };
-    if !force && place_of(&document).is_some() {
+    if replace == Replace::Nothing && has_coordinates(&document) {
         return Err(TagError::HasPlace);
     }
+    let is_replaced = |namespace: Option<&str>, name: &str| {
+        let measured = replace == Replace::Everything && name.starts_with("GPS");
+        namespace == Some(EXIF) && (measured || WRITTEN.contains(&name))
+    };
     let mut edits: Vec<(Range<usize>, String)> = Vec::new();
     for description in &descriptions {
         for attribute in description.attributes() {
-            if attribute.namespace() == Some(EXIF) && WRITTEN.contains(&attribute.name()) {
+            if is_replaced(attribute.namespace(), attribute.name()) {
                 edits.push((with_space_before(text, attribute.range()), String::new()));
             }
         }
         for element in description.children().filter(|child| child.is_element()) {
             let name = element.tag_name();
-            if name.namespace() == Some(EXIF) && WRITTEN.contains(&name.name()) {
+            if is_replaced(name.namespace(), name.name()) {
                 edits.push((with_space_before(text, element.range()), String::new()));
             }
         }
@@ -98,6 +103,8 @@ pub fn place_in_sidecar(text: &str) -> Result<Option<LatLon>, TagError> {
 pub struct XmpFacts {
     /// The place, if it has one that is valid.
     pub place: Option<LatLon>,
+    /// Whether it has coordinates, valid or not: then nobody else should write any.
+    pub has_coordinates: bool,
     /// How that place was found.
     pub method: Option<String>,
     /// When the picture was taken, if that is said.
@@ -111,6 +118,7 @@ impl XmpFacts {
         let time = value_of(&document, "DateTimeOriginal");
         Ok(XmpFacts {
             place: place_of(&document),
+            has_coordinates: has_coordinates(&document),
             method: value_of(&document, "GPSProcessingMethod"),
             time: time.and_then(|time| Moment::from_iso(time.trim())),
         })
@@ -147,6 +155,10 @@ fn value_of(document: &Document<'_>, name: &str) -> Option<String> {
     })
 }
 
+fn has_coordinates(document: &Document<'_>) -> bool {
+    ["GPSLatitude", "GPSLongitude"].into_iter().any(|name| value_of(document, name).is_some())
+}
+
 fn place_of(document: &Document<'_>) -> Option<LatLon> {
     let latitude = degrees(&value_of(document, "GPSLatitude")?, ['N', 'S'])?;
     let longitude = degrees(&value_of(document, "GPSLongitude")?, ['E', 'W'])?;
@@ -171,7 +183,7 @@ fn attributes(prefix: &str, tag: &PlaceTag) -> String {
         coordinate(tag.place.longitude(), ['E', 'W']),
         "WGS-84".to_owned(),
         format!("{}/100", (100.0 * tag.error_m()).round()),
-        escaped(&tag.method),
+        escaped(&tag.checked_method()),
     ];
     let pairs = WRITTEN.iter().zip(values);
     pairs.map(|(name, value)| format!("\n   {prefix}:{name}=\"{value}\"")).collect()
@@ -249,7 +261,7 @@ mod tests {
             let text = new_sidecar(&tag);
             let place = place_in_sidecar(&text).unwrap().unwrap();
             prop_assert!(place.distance_km(tag.place) < 1e-6);
-            let edited = edited_sidecar(DARKTABLE, &tag, false).unwrap();
+            let edited = edited_sidecar(DARKTABLE, &tag, Replace::Nothing).unwrap();
             let place = place_in_sidecar(&edited).unwrap().unwrap();
             prop_assert!(place.distance_km(tag.place) < 1e-6);
         }
@@ -257,7 +269,7 @@ mod tests {
 
     #[test]
     fn everything_else_in_a_sidecar_stays() {
-        let edited = edited_sidecar(DARKTABLE, &tag(1.0, 2.0), false).unwrap();
+        let edited = edited_sidecar(DARKTABLE, &tag(1.0, 2.0), Replace::Nothing).unwrap();
         let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
         let added = ["exif", "<rdf:Description"];
         let kept: Vec<String> = lines(&edited)
@@ -271,9 +283,12 @@ mod tests {
 
     #[test]
     fn a_place_is_replaced_only_by_force() {
-        let once = edited_sidecar(DARKTABLE, &tag(1.0, 2.0), false).unwrap();
-        assert!(matches!(edited_sidecar(&once, &tag(3.0, 4.0), false), Err(TagError::HasPlace)));
-        let twice = edited_sidecar(&once, &tag(3.0, 4.0), true).unwrap();
+        let once = edited_sidecar(DARKTABLE, &tag(1.0, 2.0), Replace::Nothing).unwrap();
+        assert!(matches!(
+            edited_sidecar(&once, &tag(3.0, 4.0), Replace::Nothing),
+            Err(TagError::HasPlace)
+        ));
+        let twice = edited_sidecar(&once, &tag(3.0, 4.0), Replace::Own).unwrap();
         assert_eq!(twice.matches("GPSLatitude").count(), 1, "{twice}");
         let place = place_in_sidecar(&twice).unwrap().unwrap();
         assert!(place.distance_km(LatLon::new(3.0, 4.0).unwrap()) < 1e-6);
@@ -289,16 +304,29 @@ mod tests {
 </r:Description></r:RDF>"#;
         let place = place_in_sidecar(text).unwrap().unwrap();
         assert!(place.distance_km(LatLon::new(-10.51, -20.258_333_33).unwrap()) < 1e-3);
-        let forced = edited_sidecar(text, &tag(7.0, 8.0), true).unwrap();
-        assert!(forced.contains("exif:note=\"x\"") && forced.contains("5/1"), "{forced}");
+        let updated = edited_sidecar(text, &tag(7.0, 8.0), Replace::Own).unwrap();
+        assert!(updated.contains("5/1"), "{updated}");
+        // The altitude was that of the other place.
+        let forced = edited_sidecar(text, &tag(7.0, 8.0), Replace::Everything).unwrap();
+        assert!(forced.contains("exif:note=\"x\"") && !forced.contains("5/1"), "{forced}");
         assert_eq!(forced.matches("GPSLatitude").count(), 1, "{forced}");
         assert!(forced.contains("exifGps:GPSLatitude"), "{forced}");
     }
 
     #[test]
+    fn coordinates_that_make_no_place_are_not_replaced_either() {
+        let once = edited_sidecar(DARKTABLE, &tag(1.0, 2.0), Replace::Nothing).unwrap();
+        let damaged = once.replace("1,0.0000000N", "north of the lake");
+        assert_eq!(place_in_sidecar(&damaged).unwrap(), None);
+        assert!(XmpFacts::of(&damaged).unwrap().has_coordinates);
+        let refused = edited_sidecar(&damaged, &tag(3.0, 4.0), Replace::Nothing);
+        assert!(matches!(refused, Err(TagError::HasPlace)));
+    }
+
+    #[test]
     fn damaged_sidecars_are_refused() {
         for text in ["", "<x", "<a/>", "not xml"] {
-            assert!(edited_sidecar(text, &tag(1.0, 2.0), true).is_err(), "{text}");
+            assert!(edited_sidecar(text, &tag(1.0, 2.0), Replace::Everything).is_err(), "{text}");
         }
     }
 }

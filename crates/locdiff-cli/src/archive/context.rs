@@ -10,7 +10,7 @@ use locdiff_archive::fusion::{
     Fused, FusionOptions, Influence, Sighting, Source, Track, fuse, outings,
 };
 use locdiff_archive::library::{
-    ContentHash, Decision, Entry, Kind, Library, Prediction, UsedModel,
+    ContentHash, Decision, Entry, Kind, Library, Prediction, UsedModel, is_below,
 };
 use locdiff_sphere::{Density, LatLon};
 use rayon::prelude::*;
@@ -37,6 +37,22 @@ pub(super) struct Context {
     pub(super) gap_s: f64,
 }
 
+/// The contexts of folders of which the user stated something.
+pub(super) struct Contexts {
+    /// The first is that of all other folders.
+    pub(super) all: Vec<Context>,
+    /// Numbers of contexts, the innermost folders first. Folders of which the same was stated share one, and their pictures
+    /// are fused together.
+    pub(super) folders: Vec<(String, usize)>,
+}
+
+impl Contexts {
+    fn number_of(&self, path: &str) -> usize {
+        let inside = self.folders.iter().find(|(folder, _)| is_below(path, folder));
+        inside.map_or(0, |(_, number)| *number)
+    }
+}
+
 /// One outing, ready to be fused.
 struct Outing {
     /// The pictures that have no known place, with the numbers of their sightings.
@@ -60,17 +76,33 @@ struct Pictured {
 pub(super) fn fuse_outings(
     library: &mut Library,
     model: &UsedModel,
-    context: &Context,
+    contexts: &Contexts,
     folders: &[String],
     interrupted: &AtomicBool,
 ) -> anyhow::Result<usize> {
     let all = entries(library, Some(model))?;
-    let below = |path: &str| {
-        let rest = folders.iter().find_map(|folder| path.strip_prefix(folder.as_str()));
-        rest.is_some_and(|rest| rest.starts_with(['/', '\\']))
-    };
-    let photos = all.iter().filter(|e| e.kind == Kind::Photo && below(&e.path));
-    let (mut timed, untimed): (Vec<&Entry>, Vec<&Entry>) = photos.partition(|e| e.time.is_some());
+    let below = |path: &str| folders.iter().any(|folder| is_below(path, folder));
+    let mut photos: Vec<Vec<&Entry>> = contexts.all.iter().map(|_| Vec::new()).collect();
+    for entry in all.iter().filter(|entry| entry.kind == Kind::Photo && below(&entry.path)) {
+        photos[contexts.number_of(&entry.path)].push(entry);
+    }
+    let mut moved = 0;
+    let used = contexts.all.iter().zip(photos).filter(|(_, photos)| !photos.is_empty());
+    for (context, photos) in used {
+        moved += fuse_photos(library, model, context, photos, interrupted)?;
+    }
+    Ok(moved)
+}
+
+fn fuse_photos(
+    library: &mut Library,
+    model: &UsedModel,
+    context: &Context,
+    photos: Vec<&Entry>,
+    interrupted: &AtomicBool,
+) -> anyhow::Result<usize> {
+    let (mut timed, untimed): (Vec<&Entry>, Vec<&Entry>) =
+        photos.into_iter().partition(|entry| entry.time.is_some());
     let time_of = |entry: &Entry| entry.time.map_or(0.0, |time| time.unix_s());
     timed.sort_by(|a, b| time_of(a).total_cmp(&time_of(b)).then_with(|| a.path.cmp(&b.path)));
     let times: Vec<f64> = timed.iter().map(|entry| time_of(entry)).collect();
@@ -204,7 +236,9 @@ impl Outing {
     /// New predictions for those pictures whose density something changed.
     fn fused(&self, model: &UsedModel, context: &Context) -> Vec<Prediction> {
         let fused = fuse(&self.sightings, &context.options);
-        let one = |picture: &Pictured| self.prediction(picture, &fused[picture.sighting], model);
+        let one = |picture: &Pictured| {
+            self.prediction(picture, &fused[picture.sighting], model, &context.within)
+        };
         self.pictures.par_iter().filter_map(one).collect()
     }
 
@@ -213,6 +247,7 @@ impl Outing {
         picture: &Pictured,
         fused: &Fused,
         model: &UsedModel,
+        within: &[Constraint],
     ) -> Option<Prediction> {
         let moved = fused.influences.iter().any(|influence| influence.source != Source::Itself);
         // Without a density of its own, a picture is where its neighbors are, or nowhere.
@@ -220,8 +255,9 @@ impl Outing {
         if !own || !moved && picture.stated.is_empty() {
             return None;
         }
-        let mut prediction =
-            predicting::of_density(picture.hash, model, &fused.density, Decode::Mode);
+        // A model that may be wrong leaves some mass everywhere; what the user states is certain.
+        let (density, _) = restricted(fused.density.clone(), within);
+        let mut prediction = predicting::of_density(picture.hash, model, &density, Decode::Mode);
         if !picture.answered && prediction.radius_90_km > VAGUE_KM {
             return None;
         }
@@ -229,6 +265,10 @@ impl Outing {
         prediction.influences.clone_from(&picture.stated);
         let lines = fused.influences.iter().map(|i| self.described(picture.sighting, i));
         prediction.influences.extend(lines);
+        let earlier = fused.influences.iter().find(|i| matches!(i.source, Source::Earlier(_)));
+        prediction.influences.extend(earlier.map(|Influence { moved_km, .. }| {
+            format!("without all earlier pictures the place would be {moved_km:.0} km away")
+        }));
         Some(prediction)
     }
 
@@ -236,10 +276,11 @@ impl Outing {
         let who = match source {
             Source::Earlier(number) => {
                 let since_s = self.sightings[of].time_s - self.sightings[*number].time_s;
-                format!("{}, {} earlier", self.labels[*number], duration(since_s))
+                let since = duration(since_s);
+                return format!("{}, {since} earlier: {nats:.2} nats", self.labels[*number]);
             }
-            Source::Later => "later pictures".to_owned(),
-            _ => "the image itself".to_owned(),
+            Source::Later => "later pictures",
+            _ => "the image itself",
         };
         format!("{who}: {nats:.2} nats; without it the place would be {moved_km:.0} km away")
     }

@@ -2,16 +2,17 @@
 
 use std::fs;
 use std::io;
+use std::path::{Path, PathBuf};
 
 use locdiff::Photo;
 use locdiff::photo::{ExifFacts, ReadOptions};
 use locdiff_archive::Moment;
 use locdiff_archive::graphics::{Thumbnail, kind_of};
 use locdiff_archive::library::{Facts, Kind, Scanned};
-use locdiff_archive::tags::{XmpFacts, embedded_xmp, is_our_method};
+use locdiff_archive::tags::{XmpFacts, embedded_xmp, has_place, is_ours, sidecars_of};
 use locdiff_sphere::LatLon;
 
-use super::walking::{Found, sidecars};
+use super::walking::Found;
 
 /// Larger files are not read.
 const MAX_BYTES: u64 = 1 << 30;
@@ -25,29 +26,15 @@ pub(super) fn read(found: &Found, zone: &str) -> io::Result<Scanned> {
     }
     let bytes = fs::read(&found.path)?;
     let exif = ExifFacts::of(&bytes);
-    let beside = sidecars(&found.path).into_iter().find_map(|path| {
-        // A sidecar that is damaged says nothing; writing a place into it will tell.
-        XmpFacts::of(&fs::read_to_string(path).ok()?).ok()
-    });
-    let inside = embedded_xmp(&bytes).and_then(|packet| XmpFacts::of(packet).ok());
-    let exif_place = exif.gps.and_then(|(lat, lon)| LatLon::new(lat, lon).ok());
-    let xmp = [beside, inside].map(Option::unwrap_or_default);
-    // What somebody wrote beside a picture later counts more. What this program wrote was not measured.
-    let places = [
-        (xmp[0].place, &xmp[0].method),
-        (exif_place, &exif.gps_method),
-        (xmp[1].place, &xmp[1].method),
-    ];
-    let measured = |(place, method): (Option<LatLon>, &Option<String>)| {
-        place.filter(|_| !method.as_deref().is_some_and(is_our_method))
-    };
+    let claims = claims(&found.path, &bytes, &exif);
     let (time, fraction) = (exif.time.as_deref(), exif.time_fraction.as_deref());
     let taken = |zone: &str| Moment::from_exif(time?, fraction, Some(zone));
     let mut facts = Facts::of_bytes(&found.name, found.modified_ns, &bytes);
     facts.size = found.size;
-    facts.gps = places.into_iter().find_map(measured);
+    // What this program wrote was not measured.
+    facts.gps = claims.iter().filter(|claim| !claim.is_ours()).find_map(|claim| claim.place);
     facts.time = exif.time_zone.as_deref().and_then(taken).or_else(|| taken(zone));
-    facts.time = facts.time.or(xmp[0].time).or(xmp[1].time);
+    facts.time = facts.time.or_else(|| claims.iter().find_map(|claim| claim.time));
     facts.camera = exif.camera;
     let error = match kind(&bytes, &facts) {
         Ok(kind) => {
@@ -57,6 +44,49 @@ pub(super) fn read(found: &Found, zone: &str) -> io::Result<Scanned> {
         Err(reason) => Some(reason),
     };
     Ok(Scanned { facts, error })
+}
+
+/// What one part of a picture's metadata tells of its place and time.
+pub(super) struct Claim {
+    /// The sidecar; none if it is inside of the picture.
+    pub(super) sidecar: Option<PathBuf>,
+    /// Whether there are coordinates. They may make no place, or the camera calls them void.
+    pub(super) has_coordinates: bool,
+    pub(super) place: Option<LatLon>,
+    method: Option<String>,
+    time: Option<Moment>,
+}
+
+impl Claim {
+    /// Whether this program wrote the place.
+    pub(super) fn is_ours(&self) -> bool {
+        self.place.zip(self.method.as_deref()).is_some_and(|(place, method)| is_ours(place, method))
+    }
+
+    fn of_xmp(sidecar: Option<PathBuf>, xmp: XmpFacts) -> Claim {
+        let XmpFacts { place, has_coordinates, method, time } = xmp;
+        Claim { sidecar, has_coordinates, place, method, time }
+    }
+}
+
+/// The sidecars, the Exif data and the XMP of a picture: what somebody wrote beside it later counts more.
+pub(super) fn claims(picture: &Path, bytes: &[u8], exif: &ExifFacts) -> Vec<Claim> {
+    // A sidecar that is damaged says nothing; writing a place into it will tell.
+    let beside = sidecars_of(picture).into_iter().filter_map(|path| {
+        let xmp = XmpFacts::of(&fs::read_to_string(&path).ok()?).ok()?;
+        Some(Claim::of_xmp(Some(path), xmp))
+    });
+    let place = exif.gps.and_then(|(latitude, longitude)| LatLon::new(latitude, longitude).ok());
+    let inside = Claim {
+        sidecar: None,
+        has_coordinates: place.is_some() || has_place(bytes).unwrap_or(false),
+        place,
+        method: exif.gps_method.clone(),
+        time: None,
+    };
+    let embedded = embedded_xmp(bytes).and_then(|packet| XmpFacts::of(packet).ok());
+    let embedded = embedded.map(|xmp| Claim::of_xmp(None, xmp));
+    beside.chain([inside]).chain(embedded).collect()
 }
 
 /// Photo or graphic; or why it can't be read.

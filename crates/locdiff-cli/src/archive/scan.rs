@@ -9,14 +9,13 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail, ensure};
 use clap::{Args, ValueEnum};
-use locdiff::Constraint;
 use locdiff_archive::Moment;
 use locdiff_archive::fusion::{FusionOptions, Orbit, Track};
 use locdiff_archive::library::{Kind, Known, Library, Scanned, UsedModel};
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::context::{Context, fuse_outings};
+use super::context::{Context, Contexts, fuse_outings};
 use super::predicting::{self, Predicted};
 use super::walking::Found;
 use super::{entries, facts, walking};
@@ -48,16 +47,17 @@ pub(crate) struct Arguments {
     /// Only read the metadata of files (place, time, camera), predict nothing
     #[arg(long, conflicts_with_all = ["model", "scene", "track", "within"])]
     no_predict: bool,
-    /// A GPX file that was recorded on the way. May be given several times
+    /// A GPX file that was recorded on the way. May be given several times. The library keeps --track, --within and --motion
+    /// for these folders until one of them is given again
     #[arg(long, value_name = "FILE")]
     track: Vec<PathBuf>,
     /// Where all these pictures were taken, if you know: a country, `land`, SOUTH,WEST,NORTH,EAST, LAT,LON,RADIUSkm,
     /// or a GeoJSON file of polygons. If given several times, all must hold
-    #[arg(short, long, value_name = "AREA", value_parser = parse_constraint, allow_hyphen_values = true)]
-    within: Vec<Constraint>,
-    /// How the photographer moved
-    #[arg(long, value_enum, default_value_t = Motion::Travel)]
-    motion: Motion,
+    #[arg(short, long, value_name = "AREA", value_parser = parse_area, allow_hyphen_values = true)]
+    within: Vec<String>,
+    /// How the photographer moved: `travel` unless something else was given before
+    #[arg(long, value_enum)]
+    motion: Option<Motion>,
     /// Time zone of pictures without one, for files that are read now. GPX tracks are in UTC
     #[arg(long, value_name = "±HH:MM", default_value = "+00:00", value_parser = parse_zone, allow_hyphen_values = true)]
     zone: String,
@@ -70,9 +70,11 @@ pub(crate) struct Arguments {
     inference: InferenceArguments,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 enum Motion {
     /// A person on foot, in vehicles and in airplanes.
+    #[default]
     Travel,
     /// The International Space Station.
     Orbit,
@@ -93,6 +95,77 @@ impl Motion {
             Motion::Orbit => 900.0,
         }
     }
+}
+
+/// What the user states about the pictures of some folders, as the library keeps it.
+#[derive(Default, Serialize, Deserialize)]
+struct Stated {
+    tracks: Vec<PathBuf>,
+    within: Vec<String>,
+    motion: Motion,
+}
+
+impl Stated {
+    /// None if nothing is stated.
+    fn of(arguments: &Arguments) -> anyhow::Result<Option<Stated>> {
+        let Arguments { track, within, motion, .. } = arguments;
+        if track.is_empty() && within.is_empty() && motion.is_none() {
+            return Ok(None);
+        }
+        let whole = |path: &PathBuf| {
+            path.canonicalize().with_context(|| format!("cannot read {}", path.display()))
+        };
+        let tracks = track.iter().map(whole).collect::<anyhow::Result<_>>()?;
+        Ok(Some(Stated { tracks, within: within.clone(), motion: motion.unwrap_or_default() }))
+    }
+
+    fn context(&self) -> anyhow::Result<Context> {
+        let area = |text: &String| parse_constraint(text).map_err(anyhow::Error::msg);
+        Ok(Context {
+            tracks: self.tracks.iter().map(|path| track(path)).collect::<anyhow::Result<_>>()?,
+            within: self.within.iter().map(area).collect::<anyhow::Result<_>>()?,
+            options: self.motion.options(),
+            gap_s: self.motion.gap_s(),
+        })
+    }
+}
+
+/// What was stated about all folders of a library.
+fn contexts(library: &Library) -> anyhow::Result<Contexts> {
+    let stated = library.stated()?;
+    let mut words: Vec<&str> = Vec::new();
+    let mut contexts = Contexts { all: vec![Stated::default().context()?], folders: Vec::new() };
+    for (folder, text) in &stated {
+        let number = match words.iter().position(|known| known == text) {
+            Some(number) => number,
+            None => {
+                let context = serde_json::from_str::<Stated>(text)
+                    .map_err(anyhow::Error::from)
+                    .and_then(|stated| stated.context());
+                contexts.all.push(context.with_context(|| {
+                    format!(
+                        "an earlier scan of {folder} stated something that can't be read now: \
+                         scan {folder} with --track, --within or --motion again"
+                    )
+                })?);
+                words.push(text);
+                words.len() - 1
+            }
+        };
+        contexts.folders.push((folder.clone(), number + 1));
+    }
+    Ok(contexts)
+}
+
+/// An area that can be read. Files are named by their whole path, so that they are found again from everywhere.
+fn parse_area(text: &str) -> Result<String, String> {
+    parse_constraint(text)?;
+    let is_land = text.trim().eq_ignore_ascii_case("land");
+    let whole = Path::new(text.trim()).canonicalize().ok().filter(|path| path.is_file());
+    Ok(whole
+        .filter(|_| !is_land)
+        .and_then(|path| path.to_str().map(str::to_owned))
+        .unwrap_or_else(|| text.to_owned()))
 }
 
 fn parse_zone(text: &str) -> Result<String, String> {
@@ -138,7 +211,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let folders =
         arguments.folders.iter().map(|folder| root(folder)).collect::<Result<Vec<_>, _>>()?;
-    let tracks = arguments.track.iter().map(|path| track(path)).collect::<Result<Vec<_>, _>>()?;
+    let stated = Stated::of(&arguments)?;
+    // Before hours of reading: a track that can't be used is told at once.
+    stated.as_ref().map(Stated::context).transpose()?;
     let asking = Asking {
         models: arguments.model.as_slice(),
         scene: arguments.scene,
@@ -154,6 +229,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     };
     let mut library = Library::open(&arguments.library)
         .with_context(|| format!("cannot open {}", arguments.library.display()))?;
+    if let Some(stated) = &stated {
+        let words = serde_json::to_string(stated)?;
+        folders.iter().try_for_each(|folder| library.state(folder, &words))?;
+    }
+    let contexts = contexts(&library)?;
     let interrupted = interruption::flag()?;
     let mut summary = Summary::default();
     for folder in &folders {
@@ -170,13 +250,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         summary.predicted = pictures;
         summary.answered = answered;
         summary.predicted_per_s = pictures as f64 / started.elapsed().as_secs_f64();
-        let context = Context {
-            tracks,
-            within: arguments.within.clone(),
-            options: arguments.motion.options(),
-            gap_s: arguments.motion.gap_s(),
-        };
-        summary.fused = fuse_outings(&mut library, &used, &context, &folders, &interrupted)?;
+        summary.fused = fuse_outings(&mut library, &used, &contexts, &folders, &interrupted)?;
         if without_model > 0 {
             writeln!(stderr(), "{without_model} pictures have no suitable model.\n{GET_A_MODEL}")?;
         }

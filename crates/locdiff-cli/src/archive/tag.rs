@@ -9,12 +9,13 @@ use clap::Args;
 use locdiff::photo::ExifFacts;
 use locdiff_archive::library::{ContentHash, Decision, Entry, Library, UsedModel};
 use locdiff_archive::tags::{
-    PlaceTag, TagError, XmpFacts, has_place, is_our_method, recover, sidecar_of, undo,
-    write_in_place, write_sidecar,
+    PlaceTag, Recovered, Replace, TagError, recover, sidecar_to_write, undo, write_in_place,
+    write_sidecar,
 };
 use locdiff_sphere::LatLon;
 use serde::Serialize;
 
+use super::facts::claims;
 use super::{entries, open_library};
 use crate::FAILED;
 use crate::progress::Progress;
@@ -101,16 +102,21 @@ struct Failed {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut library = open_library(&arguments.library)?;
-    let (written, forgotten) = match arguments.dry_run {
-        // Nothing is written, not even into the library.
-        true => (0, 0),
-        false => recover(&mut library)?,
+    // Nothing is written in a dry run, not even into the library.
+    let _lock = match arguments.dry_run {
+        true => None,
+        false => Some(library.lock_for_tags()?),
     };
-    if written + forgotten > 0 {
-        writeln!(
-            stderr(),
-            "an earlier run was interrupted: {written} of its writes were done, {forgotten} were not"
-        )?;
+    if !arguments.dry_run {
+        let recovered = recover(&mut library)?;
+        let Recovered { written, forgotten, unsettled } = recovered;
+        if recovered != Recovered::default() {
+            writeln!(
+                stderr(),
+                "an earlier run was interrupted: {written} of its writes were done, {forgotten} were not, \
+                 {unsettled} are not known, because their files can't be read now"
+            )?;
+        }
     }
     let mut summary =
         Summary { dry_run: arguments.dry_run, undo: arguments.undo, ..Summary::default() };
@@ -159,30 +165,39 @@ fn write_all(
     for (entry, tag) in chosen {
         for path in library.paths(entry.hash)? {
             let picture = Path::new(&path);
-            let target = if arguments.in_place { picture.to_owned() } else { sidecar_of(picture) };
-            let force = match existing(library, &target, arguments.in_place)? {
+            let target =
+                if arguments.in_place { picture.to_owned() } else { sidecar_to_write(picture) };
+            let shown = target.to_string_lossy().into_owned();
+            let existing = match existing(picture, entry.hash, &target) {
+                Ok(existing) => existing,
+                Err(error) => {
+                    summary.note(shown, None, Err(error))?;
+                    continue;
+                }
+            };
+            let replace = match existing {
                 Existing::Ours(place) if place.distance_km(tag.place) < SAME_KM => {
                     summary.already += 1;
                     continue;
                 }
-                Existing::Ours(_) => true,
-                // Also if the place is only inside of the picture, and a sidecar would hide it.
-                Existing::Other if !arguments.force => {
+                _ if arguments.force => Replace::Everything,
+                Existing::Other => {
                     summary.with_place += 1;
                     continue;
                 }
-                _ if entry.gps.is_some() && !arguments.force => {
+                // Copies may have other sidecars.
+                _ if entry.gps.is_some() => {
                     summary.with_place += 1;
                     continue;
                 }
-                _ => arguments.force,
+                Existing::Ours(_) => Replace::Own,
+                Existing::None => Replace::Nothing,
             };
             let done = match (arguments.dry_run, arguments.in_place) {
-                (true, _) => Ok(target.clone()),
-                (false, true) => write_in_place(library, picture, entry.hash, &tag, force),
-                (false, false) => write_sidecar(library, picture, entry.hash, &tag, force),
+                (true, _) => Ok(target),
+                (false, true) => write_in_place(library, picture, entry.hash, &tag, replace),
+                (false, false) => write_sidecar(library, picture, entry.hash, &tag, replace),
             };
-            let shown = target.to_string_lossy().into_owned();
             summary.note(shown, Some(&tag), done.map(|_| ()))?;
         }
         progress.add(1);
@@ -206,38 +221,28 @@ fn tag_of(entry: &Entry, arguments: &Arguments) -> Option<PlaceTag> {
     Some(arguments.precision.map_or(tag.clone(), |km| tag.coarsened(km)))
 }
 
-/// The place that a file has.
+/// The place that a picture has already.
 enum Existing {
     None,
-    /// Written by this program, according to the file itself or to the undo log.
+    /// In the file that is to be written, by this program.
     Ours(LatLon),
+    /// Of a camera or another program, in the picture or beside it.
     Other,
 }
 
-fn existing(library: &Library, target: &Path, in_place: bool) -> anyhow::Result<Existing> {
-    // What can't be read will be told when it is written.
-    let Ok(bytes) = fs::read(target) else { return Ok(Existing::None) };
-    let (place, method) = if in_place {
-        let exif = ExifFacts::of(&bytes);
-        (exif.gps.and_then(|(lat, lon)| LatLon::new(lat, lon).ok()), exif.gps_method)
-    } else {
-        let text = String::from_utf8_lossy(&bytes);
-        let xmp = XmpFacts::of(&text).unwrap_or_default();
-        (xmp.place, xmp.method)
-    };
-    let logged = || -> anyhow::Result<bool> {
-        let tag = library.tag_of(&target.to_string_lossy())?;
-        Ok(tag.is_some_and(|tag| tag.hash_after == ContentHash::of(&bytes)))
-    };
-    Ok(match place {
-        // Numbers that make no place, or that the camera calls void, are not replaced either.
-        None if in_place && has_place(&bytes).unwrap_or(false) => Existing::Other,
-        None => Existing::None,
-        Some(place) if method.as_deref().is_some_and(is_our_method) || logged()? => {
-            Existing::Ours(place)
-        }
-        Some(_) => Existing::Other,
-    })
+/// Looks at the picture and its sidecars as they are now, not as they were scanned.
+fn existing(picture: &Path, content: ContentHash, target: &Path) -> Result<Existing, TagError> {
+    let bytes =
+        fs::read(picture).map_err(|source| TagError::File { path: picture.to_owned(), source })?;
+    if ContentHash::of(&bytes) != content {
+        return Err(TagError::Changed(picture.to_owned()));
+    }
+    let claims = claims(picture, &bytes, &ExifFacts::of(&bytes));
+    if claims.iter().any(|claim| claim.has_coordinates && !claim.is_ours()) {
+        return Ok(Existing::Other);
+    }
+    let mut own = claims.iter().filter(|c| c.sidecar.as_deref().unwrap_or(picture) == target);
+    Ok(own.find_map(|claim| claim.place).map_or(Existing::None, Existing::Ours))
 }
 
 impl Summary {

@@ -4,14 +4,10 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use locdiff_archive::tags::sidecar_of;
+use locdiff_archive::tags::{is_raw, sidecars_of};
 use walkdir::{DirEntry, WalkDir};
 
 use crate::predict::{is_hidden, is_picture};
-
-/// Raw files of cameras: their pixels are not decoded, but their tags are read, and they can have sidecars.
-const RAW: [&str; 12] =
-    ["arw", "cr2", "cr3", "dng", "nef", "nrw", "orf", "pef", "raf", "raw", "rw2", "srw"];
 
 /// A file that may be a picture.
 pub(super) struct Found {
@@ -23,8 +19,8 @@ pub(super) struct Found {
     pub(super) modified_ns: i64,
 }
 
-/// The pictures below a folder in the order of their names, or why something could not be read. Hidden files are left out, and
-/// the thumbnails that network drives make.
+/// The pictures below a folder in the order of their names, or why something could not be read. Hidden files are left out,
+/// symbolic links, and the thumbnails that network drives make.
 pub(super) fn pictures(folder: &Path) -> impl Iterator<Item = Result<Found, String>> {
     let shown = |entry: &DirEntry| entry.depth() == 0 || !is_hidden(entry.file_name());
     let entries = WalkDir::new(folder).sort_by_file_name().into_iter().filter_entry(shown);
@@ -35,14 +31,9 @@ pub(super) fn pictures(folder: &Path) -> impl Iterator<Item = Result<Found, Stri
     })
 }
 
+/// The pixels of raw files are not decoded, but their tags are read, and they can have sidecars.
 fn is_wanted(path: &Path) -> bool {
-    let ending = path.extension().and_then(|ending| ending.to_str());
-    is_picture(path) || ending.is_some_and(|e| RAW.contains(&e.to_lowercase().as_str()))
-}
-
-/// The sidecars that a picture may have: `name.jpg.xmp`, and Adobe's `name.xmp`.
-pub(super) fn sidecars(picture: &Path) -> [PathBuf; 2] {
-    [sidecar_of(picture), picture.with_extension("xmp")]
+    is_picture(path) || is_raw(path)
 }
 
 fn found(entry: DirEntry) -> Result<Found, String> {
@@ -51,7 +42,7 @@ fn found(entry: DirEntry) -> Result<Found, String> {
     let Some(name) = path.to_str().map(str::to_owned) else {
         return Err(format!("{}: the name is not valid UTF-8, rename the file", path.display()));
     };
-    let beside = sidecars(&path).into_iter().filter_map(|sidecar| sidecar.metadata().ok());
+    let beside = sidecars_of(&path).into_iter().filter_map(|sidecar| sidecar.metadata().ok());
     let modified_ns =
         beside.fold(changed_ns(&metadata), |sum, sidecar| sum.wrapping_add(changed_ns(&sidecar)));
     Ok(Found { path, name, size: metadata.len(), modified_ns })
