@@ -97,8 +97,7 @@ fn the_number_of_images_is_in_every_report() {
     answers.images_in_all += 5;
     answers.is_answered[3] = false;
     let found = Evaluation::of("m", "d", answers, &quick(Rules::GEOCLIP)).unwrap();
-    let said =
-        "64 images, of which 1 without an answer count as 20,004 km off; 5 of 69 were left out";
+    let said = "64 images, of which 1 without an answer count as an error of 20,004 km; 5 of 69 were left out";
     for report in [report_text(&found), report_markdown(&found), report_html(&found)] {
         assert!(report.contains(said), "{report}");
         assert!(report.contains("istances along geodesics of WGS84; within a radius: ≤"));
