@@ -38,7 +38,7 @@ fn what_pyarrow_writes_is_read() {
 fn rows_of_no_use_are_named_skipped_and_counted() {
     let set = open(&fixture("bad-rows"), OnBadShard::Fail).unwrap();
     let error = set.stream(one_epoch()).unwrap().find_map(Result::err).unwrap().to_string();
-    assert!(error.contains("shard-00000.parquet, row group 0: 8 rows are of no use"), "{error}");
+    assert!(error.contains("shard-00000.parquet, row group 0: 8 rows are not valid"), "{error}");
     assert!(error.ends_with("row 1: latitude 91 is not between -90 and 90 degrees"), "{error}");
 
     let set = open(&fixture("bad-rows"), OnBadShard::Skip).unwrap();
