@@ -12,7 +12,9 @@ const SMALLEST: f64 = 8.0;
 /// A frame around that part of the map, and lines from it to the inset; nothing if the inset is no
 /// close-up or shows the far side of a globe.
 pub(crate) fn items(map: &Frame, inset: &Frame, palette: &Palette, unit: f64) -> Vec<Item> {
-    let Some((lines, [upper, lower])) = mark(map, inset, unit) else { return Vec::new() };
+    let Some(Mark { lines, corners: [upper, lower] }) = mark(map, inset, unit) else {
+        return Vec::new();
+    };
     let stroked = |lines, colour, width: f64| {
         let stroke = Some(Stroke { colour, width: width * unit, dash: None });
         Item::Shape(Shape { lines, fill: None, stroke })
@@ -32,8 +34,14 @@ pub(crate) fn items(map: &Frame, inset: &Frame, palette: &Palette, unit: f64) ->
     ]
 }
 
-/// The frame in pixels, and its upper and lower right corners where they are visible.
-fn mark(map: &Frame, inset: &Frame, unit: f64) -> Option<(Vec<Line>, [Option<[f64; 2]>; 2])> {
+/// The frame in pixels.
+struct Mark {
+    lines: Vec<Line>,
+    /// The upper and the lower right corner where they are visible.
+    corners: [Option<[f64; 2]>; 2],
+}
+
+fn mark(map: &Frame, inset: &Frame, unit: f64) -> Option<Mark> {
     /// Places on each side of the frame.
     const PER_SIDE: usize = 24;
     let (Plane::Around(closeup), Projection::Around { centre, .. }) =
@@ -55,14 +63,12 @@ fn mark(map: &Frame, inset: &Frame, unit: f64) -> Option<(Vec<Line>, [Option<[f6
         let (left, right) = (x - smallest, x + smallest);
         let (top, bottom) = (y - smallest, y + smallest);
         let points = vec![[right, bottom], [right, top], [left, top], [left, bottom]];
-        return Some((
-            vec![Line { points, closed: true }],
-            [Some([right, top]), Some([right, bottom])],
-        ));
+        let lines = vec![Line { points, closed: true }];
+        return Some(Mark { lines, corners: [Some([right, top]), Some([right, bottom])] });
     }
     let corner = |index: usize| places.get(index).and_then(|&place| map.pixel_of(place));
     let lines = map.pixels(&clip::outline(&map.plane, &places));
-    Some((lines, [corner(PER_SIDE), corner(0)]))
+    Some(Mark { lines, corners: [corner(PER_SIDE), corner(0)] })
 }
 
 #[cfg(test)]
@@ -82,7 +88,7 @@ mod tests {
                         Contents { inset: Some(closeup), ..Contents::bare(projection, 1200) };
                     let layout = Layout::new(&contents);
                     let (map, inset) = (layout.frame, layout.inset.unwrap());
-                    let (lines, corners) = mark(&map, &inset, layout.unit).unwrap();
+                    let Mark { lines, corners } = mark(&map, &inset, layout.unit).unwrap();
                     let points: Vec<[f64; 2]> =
                         lines.iter().flat_map(|line| line.points.clone()).collect();
                     assert!(points.len() >= 4);

@@ -128,6 +128,14 @@ fn land_is_filled_where_no_coast_is_near() {
         let land = map(23.0, 5.0, radius_km);
         let sea = map(0.0, -150.0, radius_km);
         assert_ne!(land, sea);
+        // A pixel of the smallest scale may touch a coast.
+        let is_land = |latitude, longitude| {
+            let colour = map(latitude, longitude, radius_km);
+            let apart = |other: [u8; 3]| -> u32 {
+                colour.iter().zip(other).map(|(a, b)| u32::from(a.abs_diff(b))).sum()
+            };
+            apart(land) < apart(sea)
+        };
         for (latitude, longitude) in [
             (67.0, 179.99),
             (-89.0, 10.0),
@@ -136,21 +144,13 @@ fn land_is_filled_where_no_coast_is_near() {
             (40.0, -4.0),
             (-90.0, 0.0),
         ] {
-            assert_eq!(
-                map(latitude, longitude, radius_km),
-                land,
-                "{latitude},{longitude} {radius_km}"
-            );
+            assert!(is_land(latitude, longitude), "{latitude},{longitude} {radius_km}");
         }
-        // The antipode of Spain, the Arctic, the Caspian Sea.
+        // Among them a place opposite to Spain, and the Caspian Sea.
         for (latitude, longitude) in
-            [(-40.0, 176.0 + 3.0), (88.0, 0.0), (90.0, 0.0), (42.0, 51.0), (-60.0, 179.9)]
+            [(-40.0, 179.0), (88.0, 0.0), (90.0, 0.0), (42.0, 51.0), (-60.0, 179.9)]
         {
-            assert_eq!(
-                map(latitude, longitude, radius_km),
-                sea,
-                "{latitude},{longitude} {radius_km}"
-            );
+            assert!(!is_land(latitude, longitude), "{latitude},{longitude} {radius_km}");
         }
     }
 }
@@ -158,7 +158,7 @@ fn land_is_filled_where_no_coast_is_near() {
 #[test]
 fn countries_replace_the_coastlines_and_may_run_either_way() {
     // In the open sea: two countries with a common border, one of them with a lake.
-    let centre = at(-17.0, 180.0);
+    let centre = at(-17.0, 179.8);
     let corner = |east: f64, north: f64| {
         let place = centre.destination(90.0, east);
         at(place.latitude() + north / 111.2, place.longitude())
@@ -186,7 +186,11 @@ fn countries_replace_the_coastlines_and_may_run_either_way() {
 
     let reversed: Vec<Vec<LatLon>> =
         rings().into_iter().map(|ring| ring.into_iter().rev().collect()).collect();
-    assert_eq!(pixels(&draw(reversed, 100.0)), pixels(&picture));
+    // Thin strokes are rounded differently; land instead of sea would make a difference of 22.
+    let apart = |(a, b): (&[u8; 3], &[u8; 3])| a.iter().zip(b).map(|(a, b)| a.abs_diff(*b)).max();
+    let largest =
+        pixels(&draw(reversed, 100.0)).iter().zip(&pixels(&picture)).filter_map(apart).max();
+    assert!(largest < Some(11), "{largest:?}");
     // Within one country, none of its outline is near.
     let centre = corner(-30.0, 0.0);
     let inland = Map::new(Projection::Around { centre, radius_km: 5.0 })
