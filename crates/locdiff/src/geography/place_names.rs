@@ -160,7 +160,7 @@ mod tests {
             (48.8566, 2.3522, "Paris, Ile-de-France, France"),
             (-33.8688, 151.2093, "Sydney, New South Wales, Australia"),
             (49.6117, 6.13, "Luxembourg"),
-            (-20.0, -20.0, "km off Saint Helena"),
+            (-20.0, -20.0, "at sea, 970 km off Brazil"),
             (38.7223, -9.1393, "Lisbon, Portugal"),
             (72.5, -40.0, "Greenland"),
             (-80.0, 60.0, "Antarctica"),

@@ -171,7 +171,7 @@ fn a_directory_that_lies_is_refused() {
         (
             "config.json",
             config.replace("\"format_version\": 1", "\"format_version\": 2"),
-            "says format_version 2, expected 1",
+            "has format_version 2, expected 1",
         ),
         ("config.json", config.replace("coordinates_100K.csv", "../secret.csv"), "gallery_file"),
         ("config.json", "{".to_owned(), "config.json"),
