@@ -3,7 +3,7 @@
 import { Server, ServerProblem, type Answer, type PageSettings } from "./api";
 import type { Basemap } from "./basemap";
 import { answerColumn, keepingInput, problemColumn, sentence, waitingColumn, type Actions } from "./column";
-import { drawnRegion, parseConstraint, type Constraint } from "./constraints";
+import { drawnRegion, NOTHING_KEPT, parseConstraint, type Constraint } from "./constraints";
 import { Constraining } from "./constraining";
 import { Drawing } from "./drawing";
 import type { Engine } from "./engine";
@@ -141,6 +141,8 @@ export class App {
     this.#render();
     if (visit.state === "answered") this.#stage(visit, true);
     else this.#clearStage();
+    // The place of another answer says nothing about this picture.
+    if (visit.state === "failed") this.#parts.globe.goBack();
   }
 
   async #ask(visit: Visit): Promise<void> {
@@ -358,7 +360,10 @@ export class App {
     const regions = coarsely ? null : await engine.regions(number);
     goOn();
     const measured = await this.#measured(visit, number);
-    if (measured.places.length === 0) failed("no candidate");
+    if (measured.places.length === 0 || (number !== visit.whole && measured.summary!.share < NOTHING_KEPT)) {
+      void engine.release([number]);
+      throw new CannotConstrain(constraints.map(({ label }) => label));
+    }
     return { ...measured, constraints, final, current: number, regions, groundAllowed };
   }
 

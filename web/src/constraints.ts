@@ -133,6 +133,11 @@ export function cornersOf({ area }: Constraint): string {
   return corners.map(([longitude, latitude]) => `${latitude!.toFixed(4)},${longitude!.toFixed(4)}`).join(" ");
 }
 
+/**
+ * Below this share, nothing of the answer is left: what the density has there is a floor, which is the same everywhere and says
+ * nothing about the picture.
+ */
+export const NOTHING_KEPT = 1e-6;
 /** Below this share, the constraint and the picture contradict each other. */
 const LEAST_KEPT = 0.01;
 

@@ -231,6 +231,15 @@ export class Globe {
     this.map.flyTo({ center: [place.longitude, place.latitude], zoom, bearing: 0, duration, curve: 1.2 });
   }
 
+  /** Away from where the map is, until the whole Earth is seen. */
+  goBack(duration = 1200): void {
+    this.stopTurning();
+    const { lat, lng } = this.map.getCenter();
+    // From over a pole the Earth looks strange.
+    const latitude = Math.max(-40, Math.min(40, lat));
+    this.map.easeTo({ center: [lng, latitude], zoom: this.#wholeZoom(latitude), duration });
+  }
+
   /** The whole Earth turns slowly, until somebody touches it. */
   startTurning(): void {
     if (this.#turning !== 0 || matchMedia("(prefers-reduced-motion: reduce)").matches) return;

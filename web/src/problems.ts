@@ -58,7 +58,7 @@ export function problemWords(error: unknown, models: readonly ModelEntry[]): Pro
 }
 
 function rejectionTitle(detail: string): string {
-  if (/^no suitable model/i.test(detail)) return "No model of this server is for this picture";
+  if (/^no suitable model/i.test(detail)) return "No model on this server fits this picture";
   if (/^not a picture for this model/i.test(detail)) return "The model rejected this picture";
   if (/^within /i.test(detail)) return "No part of the answer lies in this area";
   return "There is no location for this picture";
@@ -73,19 +73,19 @@ function otherChoices(detail: string, models: readonly ModelEntry[]): string {
   return [others, can, ...(isSaid ? [] : [missing])].join(" ");
 }
 
-/** Why there is no answer within areas. */
+/** Why there is no answer within areas. Without a reason, nothing is left of it there. */
 export class CannotConstrain extends Error {
   constructor(
     readonly labels: readonly string[],
-    reason: string,
+    reason: string | null = null,
   ) {
-    super(reason);
+    super(reason ?? "nothing is left");
   }
 
   get words(): string {
     const areas = this.labels.map((label) => `“${label}”`).join(" and ");
-    if (!/nothing is left|no candidate/.test(this.message)) return `The answer within ${areas} could not be computed: ${this.message}. The map still shows the answer from before.`;
+    if (!/nothing is left/.test(this.message)) return `The answer within ${areas} could not be computed: ${this.message}. The map still shows the answer from before.`;
     const next = this.labels.length > 1 ? "Remove one of the other constraints above, or try a larger area." : "Try a larger area, or check the name or the numbers.";
-    return `No part of the answer lies within ${areas}. The map still shows the answer from before. ${next}`;
+    return `Practically no part of the answer lies within ${areas} (less than 0.0001\u00a0%). The map still shows the answer from before. ${next}`;
   }
 }

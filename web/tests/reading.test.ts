@@ -63,7 +63,7 @@ describe("no answer is explained, with what to do next", () => {
 
   test("a picture that no model accepts", () => {
     const words = problemWords(new ServerProblem(422, "no-answer", rejected, "Unprocessable Content"), [earthView]);
-    expect(words).toMatchObject({ title: "No model of this server is for this picture", detail: rejected, standard: "422 Unprocessable Content", canRetry: true });
+    expect(words).toMatchObject({ title: "No model on this server fits this picture", detail: rejected, standard: "422 Unprocessable Content", canRetry: true });
     // The command is in the server's words already.
     expect(words.advice).toBe("Choose another picture below. This server locates views of the Earth from above.");
   });
@@ -90,8 +90,9 @@ describe("no answer is explained, with what to do next", () => {
   });
 
   test("a constraint that leaves nothing", () => {
-    const one = new CannotConstrain(["Portugal"], "nothing is left: the density is zero there").words;
-    expect(one).toBe("No part of the answer lies within “Portugal”. The map still shows the answer from before. Try a larger area, or check the name or the numbers.");
+    const one = new CannotConstrain(["Portugal"], "nothing is left: the density is zero there").words.replaceAll("\u00a0", " ");
+    expect(new CannotConstrain(["Portugal"]).words.replaceAll("\u00a0", " ")).toBe(one);
+    expect(one).toBe("Practically no part of the answer lies within “Portugal” (less than 0.0001 %). The map still shows the answer from before. Try a larger area, or check the name or the numbers.");
     expect(new CannotConstrain(["land", "Portugal"], "nothing is left: x").words).toMatch(/within “land” and “Portugal”.*Remove one of the other constraints/);
     expect(new CannotConstrain(["land"], "it would cost more than 3 s").words).toMatch(/could not be computed: it would cost/);
   });
