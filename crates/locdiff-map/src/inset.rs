@@ -59,14 +59,18 @@ fn mark(map: &Frame, inset: &Frame, unit: f64) -> Option<Mark> {
     distances.sort_by(f64::total_cmp);
     let smallest = SMALLEST * unit;
     // The median: at the edge of a flat map, some places are on its other side.
-    if distances.get(distances.len() / 2).is_none_or(|&distance| distance < smallest) {
+    let median = distances.get(distances.len() / 2).copied().unwrap_or(0.0);
+    if median < smallest {
         let (left, right) = (x - smallest, x + smallest);
         let (top, bottom) = (y - smallest, y + smallest);
         let points = vec![[right, bottom], [right, top], [left, top], [left, bottom]];
         let lines = vec![Line { points, closed: true }];
         return Some(Mark { lines, corners: [Some([right, top]), Some([right, bottom])] });
     }
-    let corner = |index: usize| places.get(index).and_then(|&place| map.pixel_of(place));
+    // Lines to corners on the other side of a flat map would cross all of it.
+    let is_near = |corner: &[f64; 2]| (corner[0] - x).hypot(corner[1] - y) < 3.0 * median;
+    let corner =
+        |index: usize| places.get(index).and_then(|&place| map.pixel_of(place)).filter(is_near);
     let lines = map.pixels(&clip::outline(&map.plane, &places));
     Some(Mark { lines, corners: [corner(PER_SIDE), corner(0)] })
 }
@@ -96,6 +100,10 @@ mod tests {
                     assert!(points.iter().all(|p| {
                         (0.0..=width).contains(&p[0]) && (0.0..=height).contains(&p[1])
                     }));
+                    // No line to the inset runs across a whole map.
+                    let [x, _] = map.pixel_of(centre).unwrap();
+                    let far = f64::from(map.size[0]) / 2.0;
+                    assert!(corners.iter().flatten().all(|corner| (corner[0] - x).abs() < far));
                     if let Projection::Globe { .. } = projection {
                         // Around the middle of the globe, and never too small to see.
                         let [x, y] = map.pixel_of(centre).unwrap();

@@ -3,7 +3,7 @@
 use crate::layout::{Frame, circle};
 use crate::marks::{Rectangle, label_positions};
 use crate::scene::{Anchor, Item, Paint, Shape, Stroke, Text};
-use crate::text::{CAP_HEIGHT, width};
+use crate::text::{CAP_HEIGHT, is_writable, width};
 use crate::theme::Palette;
 use locdiff_sphere::LatLon;
 
@@ -19,6 +19,7 @@ const LARGEST_SHARE: f64 = 0.05;
 ///
 /// Names are placed in the order of their weights, largest first. A name that would cover a marker, a
 /// label, another name or the edge of the map is left out, and so are names that would fill the map.
+/// The font has Latin, Greek and Cyrillic letters; names in other letters are left out.
 ///
 /// ```
 /// use locdiff_map::Name;
@@ -74,6 +75,7 @@ pub(crate) fn items(
         .iter()
         .filter(|name| !name.text.is_empty())
         .filter_map(|name| Some((name, frame.pixel_of(name.place)?)))
+        .filter(|(name, _)| is_writable(&name.text))
         .collect();
     let rank = |name: &Name| if name.weight.is_nan() { f64::NEG_INFINITY } else { name.weight };
     visible.sort_by(|(a, _), (b, _)| rank(b).total_cmp(&rank(a)));
@@ -178,6 +180,7 @@ mod tests {
         names.push(Name::town(centre.destination(10.0, 150.0), "Unweighable").weight(f64::NAN));
         names.push(Name::town(centre.destination(0.0, 2000.0), "Out of the map").weight(1e9));
         names.push(Name::town(centre.destination(90.0, 60.0), "Capital").weight(1e6));
+        names.push(Name::town(centre.destination(270.0, 60.0), "漢字").weight(1e7));
         names.push(Name::town(centre, "Marked").weight(1e5));
         let markers = [Marker::new(centre).label("1 · 62 %")];
         let palette = Theme::Dark.palette();

@@ -29,6 +29,11 @@ fn face() -> Option<Face<'static>> {
     Face::parse(FONT, 0).ok()
 }
 
+/// Whether the font has all letters of a text.
+pub(crate) fn is_writable(text: &str) -> bool {
+    face().is_some_and(|face| text.chars().all(|letter| face.glyph_index(letter).is_some()))
+}
+
 /// Width of a line of text in pixels.
 pub(crate) fn width(text: &str, size: f64) -> f64 {
     face().map_or(0.0, |face| width_in(&face, text, size))
