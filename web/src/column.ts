@@ -83,7 +83,8 @@ export function answerColumn(visit: Visit, { theme, countries, opacity }: Settin
     { class: "answer", "aria-labelledby": "answer-title" },
     h("p", { class: "eyebrow" }, "Prediction", h("span", { class: "by" }, ` by ${model.name}`), !visit.final && h("span", { class: "by", id: "refining" }, " · refining")),
     h("h2", { class: "place", id: "answer-title" }, best.name),
-    best.around !== "" && h("p", { class: "around" }, best.around),
+    // A place that is named by its country has its coordinates around it: they follow anyway.
+    best.around !== "" && best.around !== coordinates(best.latitude, best.longitude) && h("p", { class: "around" }, best.around),
     h("p", { class: "coordinates" }, coordinates(best.latitude, best.longitude, 3)),
     h(
       "p",

@@ -145,6 +145,6 @@ const LEAST_KEPT = 0.01;
 export function keptWords(kept: number, areas: readonly string[] = []): { text: string; warning: string } {
   const keeps = `keeps ${percent(kept)} of the unconstrained answer.`;
   const text = areas.length > 0 ? `Within ${inWords(areas)}: ${keeps}` : `The constraint ${keeps}`;
-  const warning = kept < LEAST_KEPT ? "Warning: less than 1\u00a0% of the unconstrained answer lies there. Check the constraint, or the picture was taken elsewhere." : "";
+  const warning = kept < LEAST_KEPT ? "Warning: less than 1\u00a0% of the unconstrained answer lies there. Check the constraint: the picture may have been taken elsewhere." : "";
   return { text, warning };
 }

@@ -45,7 +45,7 @@ use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 #[cfg(feature = "models")]
 pub use memory::keep_for_a_while;
@@ -126,10 +126,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let done = |()| ExitCode::SUCCESS;
     let arguments: Vec<OsString> = readable(arguments).collect();
     #[cfg(feature = "models")]
-    let arguments = match serve::with_config(arguments, Arguments::command()) {
-        Ok(arguments) => arguments,
-        Err(error) => return refused(&with_causes(error.as_ref()), NONSENSE),
-    };
+    let arguments =
+        match serve::with_config(arguments, <Arguments as clap::CommandFactory>::command()) {
+            Ok(arguments) => arguments,
+            Err(error) => return refused(&with_causes(error.as_ref()), NONSENSE),
+        };
     let result = match Arguments::parse_from(arguments).command {
         #[cfg(feature = "models")]
         Command::Batch(command) => batch::run(command),

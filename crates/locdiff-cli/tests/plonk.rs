@@ -202,6 +202,38 @@ fn a_flow_is_fetched_interrupted_resumed_and_asked() {
     assert_eq!(both[1]["candidates"], answer["candidates"]);
 }
 
+/// Whatever takes a model takes a flow.
+#[test]
+fn a_flow_is_evaluated_calibrated_and_combined_with_a_gallery() {
+    let machine = Machine::new();
+    machine.success(&["model", "fetch", "plonk-yfcc"]);
+    let folder = machine.folder.path().join("pictures");
+    fs::create_dir(&folder).unwrap();
+    let mut manifest = "image,latitude,longitude\n".to_owned();
+    // Calibration needs a hundred.
+    for number in 0..100 {
+        let name = format!("{number}.jpg");
+        fs::copy(repository("parity/photo/files/rgb.jpg"), folder.join(&name)).unwrap();
+        manifest += &format!("{name},{},{}\n", number % 80, number);
+    }
+    fs::write(folder.join("manifest.csv"), manifest).unwrap();
+    let path = |name: &str| machine.folder.path().join(name).to_str().unwrap().to_owned();
+    let (data, gallery, hybrid) = (path("pictures"), path("gallery"), path("hybrid"));
+    let asked = ["--model", "plonk-yfcc", "--data", &data, "--samples", "16", "--json"];
+    let scored = machine.offline(&[&["evaluate"], &asked[..]].concat());
+    assert_eq!(scored["images"], 100, "{scored}");
+    let calibrate = ["calibrate", "plonk-yfcc", "--data", &data, "--samples", "16", "--json"];
+    let calibrated = machine.offline(&calibrate);
+    assert!(calibrated["after"]["nll_nats"].is_number(), "{calibrated}");
+    let encoder = "dinov2-l-14-reg-336";
+    let build = ["gallery", "build", "--data", &data, "--encoder", encoder, "--out", &gallery];
+    machine.success(&build);
+    let combine = ["model", "hybrid", "--model", "plonk-yfcc", "--gallery", &gallery];
+    machine.success(&[&combine[..], &["--rule", "paper", "--out", &hybrid]].concat());
+    let answer = machine.offline(&["predict", "sinai.jpg", "--model", &hybrid, "--json"]);
+    assert_eq!(answer["prediction"], true, "{answer}");
+}
+
 #[test]
 fn a_licence_without_commercial_use_is_accepted_once() {
     let machine = Machine::new();

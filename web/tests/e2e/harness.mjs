@@ -6,7 +6,8 @@ import { createRequire } from "node:module";
 
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-export const tally = { tests: 0, failed: 0, axe_serious: 0 };
+/** `held`: by name, whether a test passed. */
+export const tally = { tests: 0, failed: 0, axe_serious: 0, held: {} };
 
 /** With ONLY in the environment, those whose names match it. */
 export async function test(name, run) {
@@ -16,9 +17,11 @@ export async function test(name, run) {
   const line = (word) => `${word.padEnd(7)} ${((Date.now() - began) / 1000).toFixed(1).padStart(6)} s  ${name}`;
   try {
     await run();
+    tally.held[name] = true;
     console.error(line("ok"));
   } catch (error) {
     tally.failed++;
+    tally.held[name] = false;
     console.error(`${line("FAILED")}\n${error.stack ?? error}`);
   }
 }

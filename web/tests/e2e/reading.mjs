@@ -2,7 +2,7 @@
 //
 //   node tests/e2e/reading.mjs [URL] [FOLDER FOR SCREENSHOTS]
 //
-// Models and answers are set here, whatever the server returns.
+// Models and answers are set here, whatever the server returns, except in ownAnswers.
 
 import assert from "node:assert/strict";
 import { mkdir, readFile } from "node:fs/promises";
@@ -276,12 +276,36 @@ export async function readingTests({ running, url, folder, madagascar }) {
   }
 }
 
+/** What a server without fetched models really offers and answers. */
+async function ownAnswers({ browser, url, folder, madagascar }) {
+  const page = await open(browser, url, DESKTOP);
+  const shot = (name) => page.screenshot({ path: join(folder, `page-${name}.png`), timeout: PATIENCE_MS });
+  await test("the models and answers of a new installation are shown as they are", async () => {
+    const { models } = await (await fetch(new URL("/v1/models", url))).json();
+    assert.deepEqual(models.map(({ name }) => name), ["earth-view"]);
+    assert.match(await textOf(page, "#offer"), /^This server locates views of the Earth from above\./);
+    await drop(page, [madagascar]);
+    await answered(page);
+    await settled(page);
+    assert.match(await textOf(page, ".answer"), /Madagascar/);
+    await noTicks(page);
+    await shot("own-answer");
+    await drop(page, [{ name: "rgb.jpg", type: "image/jpeg", bytes: await readFile(new URL("../../../parity/photo/files/rgb.jpg", import.meta.url)) }]);
+    await page.waitForSelector(".problem");
+    assert.match(await textOf(page, ".problem"), /locdiff model fetch/);
+    await noTicks(page);
+    await shot("own-rejected");
+  });
+  await page.context().close();
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [address = "mock", folder = "../target/web-page"] = process.argv.slice(2);
   await mkdir(folder, { recursive: true });
   const mock = address === "mock" ? await startMock() : null;
   const browser = await launch();
   const madagascar = { name: "madagascar.jpg", type: "image/jpeg", bytes: await readFile(new URL("../../../examples/madagascar.jpg", import.meta.url)) };
+  if (mock === null) await ownAnswers({ browser, url: address, folder, madagascar });
   await readingTests({ running: async () => browser, url: mock?.url ?? address, folder, madagascar });
   await test("no error was written", () => assert.deepEqual([seen.errors, seen.external, seen.violations], [[], [], []]));
   await browser.close();
