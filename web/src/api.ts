@@ -240,9 +240,10 @@ export class Server {
     return (await this.#get("v1/archive")) as Archive;
   }
 
-  /** Resolves once the server has stored the decisions. */
-  async decide(decisions: readonly DecisionRecord[]): Promise<void> {
-    await this.#fetch("v1/archive/decisions", { method: "POST", body: JSON.stringify({ decisions }), headers: { "Content-Type": "application/json" } });
+  /** Resolves once the server has stored the decisions; to those that it has not, because their estimates are others by now. */
+  async decide(decisions: readonly DecisionRecord[]): Promise<string[]> {
+    const response = await this.#fetch("v1/archive/decisions", { method: "POST", body: JSON.stringify({ decisions }), headers: { "Content-Type": "application/json" } });
+    return ((await response.json()) as { changed: string[] }).changed;
   }
 
   async #get(path: string): Promise<unknown> {

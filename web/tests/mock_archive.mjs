@@ -70,8 +70,8 @@ export async function startArchive(count, options = {}) {
     if (path !== "/v1/archive/decisions" || method !== "POST") return null;
     return json().then(({ decisions }) => {
       posts.push(decisions.length);
-      for (const { id, decision, latitude, longitude } of decisions) Object.assign(byId.get(id), { decision, pin: latitude === undefined ? null : [latitude, longitude] });
-      return { status: 200, body: { stored: decisions.length } };
+      for (const { id, decision, latitude, longitude } of decisions) Object.assign(byId.get(id), { decision, pin: decision === "moved" ? [latitude, longitude] : null });
+      return { status: 200, body: { stored: decisions.length, changed: [] } };
     });
   };
   const { url, close } = await startMock(null, routes);

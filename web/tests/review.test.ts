@@ -124,10 +124,15 @@ describe("decisions", () => {
     const sent: DecisionRecord[][] = [];
     const decisions = new Decisions(pictures, (records) => sent.push(records));
     expect(decisions.decide(pictures.map((_, index) => index), "accepted")).toEqual([0, 1, 6]);
-    expect(sent).toEqual([[{ id: "IMG_10", decision: "accepted" }, { id: "IMG_9", decision: "accepted" }, { id: "f", decision: "accepted" }]]);
+    // With the places that were shown: a scan may have replaced them.
+    expect(sent).toEqual([[0, 1, 6].map((index) => ({ id: pictures[index]!.id, decision: "accepted", latitude: pictures[index]!.place![0], longitude: pictures[index]!.place![1] }))]);
+    expect(decisions.withdraw(["IMG_9"])).toEqual([1]);
+    expect(pictures[1]).toMatchObject({ decision: null, pin: null });
+    expect(decisions.decide([1], "accepted")).toEqual([1]);
+    sent.pop();
     expect(decisions.decide([0, 1], "accepted")).toEqual([]);
     expect(sent).toHaveLength(1);
-    expect(decisions.undoable).toBe(1);
+    expect(decisions.undoable).toBe(2);
   });
 
   test("are taken back one by one, the last first, with their pins", () => {

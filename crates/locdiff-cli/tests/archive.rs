@@ -196,12 +196,21 @@ fn from_a_folder_to_tags_and_back() {
     assert!(walked("broken.jpg")["error"].is_string());
     let id = |name: &str| walked(name)["id"].as_str().unwrap().to_owned();
     let decisions = json!({ "decisions": [
-        { "id": id("2.jpg"), "decision": "accepted" },
+        {
+            "id": id("2.jpg"), "decision": "accepted",
+            "latitude": between["place"][0], "longitude": between["place"][1],
+        },
         { "id": id("3.jpg"), "decision": "rejected" },
         { "id": id("plain.jpg"), "decision": "moved", "latitude": -33.8688, "longitude": 151.2093 },
     ]});
+    // What the library has no longer isn't accepted.
+    let outdated = json!({ "decisions": [
+        { "id": id("2.jpg"), "decision": "accepted", "latitude": 1.0, "longitude": 2.0 },
+    ]});
+    let refused = review.post(&outdated);
+    assert_eq!(refused.json(), json!({ "stored": 0, "changed": [id("2.jpg")] }));
     let stored = review.post(&decisions);
-    assert_eq!(stored.json(), json!({ "stored": 3 }));
+    assert_eq!(stored.json(), json!({ "stored": 3, "changed": [] }));
     drop(review);
 
     let listed = workshop.json("tag library.sqlite --dry-run");

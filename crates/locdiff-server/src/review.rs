@@ -224,21 +224,26 @@ struct Decided {
 }
 
 impl Decided {
-    fn parsed(&self) -> Result<(ContentHash, Option<Decision>), Problem> {
-        let wrong = |detail: String| Problem::new(BAD_BODY, detail);
-        let decision = match self.decision {
-            None => None,
-            Some(Verdict::Accepted) => Some(Decision::Accepted),
-            Some(Verdict::Rejected) => Some(Decision::Rejected),
-            Some(Verdict::Moved) => {
-                let (Some(latitude), Some(longitude)) = (self.latitude, self.longitude) else {
-                    return Err(wrong(format!("{}: moved needs latitude and longitude", self.id)));
-                };
-                let place = LatLon::new(latitude, longitude);
-                Some(Decision::Moved(place.map_err(|e| wrong(format!("{}: {e}", self.id)))?))
+    fn parsed(&self) -> Result<(ContentHash, Option<Decision>, Option<LatLon>), Problem> {
+        let wrong = |detail: &dyn std::fmt::Display| {
+            Problem::new(BAD_BODY, format!("{}: {detail}", self.id))
+        };
+        let place = match (self.latitude, self.longitude) {
+            (Some(latitude), Some(longitude)) => {
+                Some(LatLon::new(latitude, longitude).map_err(|error| wrong(&error))?)
+            }
+            _ => None,
+        };
+        let decision = match (self.decision, place) {
+            (None, _) => None,
+            (Some(Verdict::Accepted), _) => Some(Decision::Accepted),
+            (Some(Verdict::Rejected), _) => Some(Decision::Rejected),
+            (Some(Verdict::Moved), Some(place)) => Some(Decision::Moved(place)),
+            (Some(Verdict::Moved), None) => {
+                return Err(wrong(&"moved needs latitude and longitude"));
             }
         };
-        Ok((id_of(&self.id)?, decision))
+        Ok((id_of(&self.id)?, decision, place))
     }
 }
 
@@ -248,7 +253,7 @@ fn id_of(id: &str) -> Result<ContentHash, Problem> {
     ContentHash::from_hex(id).ok_or_else(|| Problem::new(NOT_FOUND, detail()))
 }
 
-/// Stores decisions, all or none.
+/// Stores decisions, except acceptances of places that the library has no longer: those are returned.
 async fn decide(
     State(review): Shared,
     headers: HeaderMap,
@@ -263,8 +268,10 @@ async fn decide(
     let decisions: Vec<_> =
         decisions.decisions.iter().map(Decided::parsed).collect::<Result<_, _>>()?;
     let work = move || {
-        review.library().decide_all(&decisions)?;
-        Ok(Json(serde_json::json!({ "stored": decisions.len() })).into_response())
+        let changed = review.library().decide_all(&decisions)?;
+        let stored = decisions.len() - changed.len();
+        let changed: Vec<_> = changed.iter().map(ContentHash::to_string).collect();
+        Ok(Json(serde_json::json!({ "stored": stored, "changed": changed })).into_response())
     };
     blocking(work).await
 }

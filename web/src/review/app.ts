@@ -37,7 +37,7 @@ export class Review {
     [this.#archive, this.#globe, this.#basemap] = [archive, globe, basemap];
     const { pictures } = archive;
     this.view = new View(pictures);
-    this.#outbox = new Outbox((records) => server.decide(records), (state) => this.#showOutbox(state));
+    this.#outbox = new Outbox(async (records) => this.#withdraw(await server.decide(records)), (state) => this.#showOutbox(state));
     this.#decisions = new Decisions(pictures, (records) => this.#outbox.put(records));
     this.#list = new List(byId("list"), pictures, this.view, nounOf(archive), (picture) => thumbnail(picture, 256), {
       choose: (index, how) => {
@@ -179,6 +179,14 @@ export class Review {
     this.#decisions.move(current, place);
     this.#say(`${this.#archive.pictures[current]!.name} is placed ${where}.`);
     this.#decided([current], current);
+  }
+
+  /** A scan has other answers by now than this page shows. */
+  #withdraw(ids: readonly string[]): void {
+    if (ids.length === 0) return;
+    const changed = this.#decisions.withdraw(ids);
+    this.#say(`Not accepted: a scan has changed the ${changed.length === 1 ? "place" : "places"} of ${count(changed.length)}. Reload the page to see the new ${changed.length === 1 ? "one" : "ones"}.`, true);
+    this.#decided(changed, this.view.current);
   }
 
   #undo(): void {

@@ -7,7 +7,7 @@ interface State {
   pin: LatLon | null;
 }
 
-/** As POST /v1/archive/decisions reads it. */
+/** As POST /v1/archive/decisions reads it: with the place that was moved to, or that was shown and accepted. */
 export interface DecisionRecord {
   id: string;
   decision: Decision | null;
@@ -56,6 +56,14 @@ export class Decisions {
     return indices;
   }
 
+  /** These were not stored, because a scan has replaced the estimates: they are undecided. Returns their indices. */
+  withdraw(ids: readonly string[]): number[] {
+    const withdrawn = new Set(ids);
+    const indices = this.#pictures.flatMap(({ id }, index) => (withdrawn.has(id) ? [index] : []));
+    for (const index of indices) Object.assign(this.#pictures[index]!, { decision: null, pin: null });
+    return indices;
+  }
+
   #apply(indices: number[], after: State): number[] {
     if (indices.length === 0) return indices;
     this.#done.push(indices.map((index) => ({ index, before: { decision: this.#pictures[index]!.decision, pin: this.#pictures[index]!.pin } })));
@@ -66,8 +74,9 @@ export class Decisions {
 
   #report(indices: readonly number[]): void {
     const records = indices.map((index): DecisionRecord => {
-      const { id, decision, pin } = this.#pictures[index]!;
-      return { id, decision, ...(decision === "moved" && pin !== null && { latitude: pin[0], longitude: pin[1] }) };
+      const { id, decision, pin, place } = this.#pictures[index]!;
+      const shown = decision === "moved" ? pin : decision === "accepted" ? place : null;
+      return { id, decision, ...(shown !== null && { latitude: shown[0], longitude: shown[1] }) };
     });
     if (records.length > 0) this.#send(records);
   }

@@ -163,17 +163,24 @@ impl Library {
         hash: ContentHash,
         decision: Option<Decision>,
     ) -> Result<(), LibraryError> {
-        self.decide_all(&[(hash, decision)])
+        self.decide_all(&[(hash, decision, None)]).map(drop)
     }
 
-    /// Stores decisions, or takes them back: all or none. What is accepted is the answer of the library's model, see
-    /// [`Library::model`].
+    /// Stores decisions, or takes them back. What is accepted is the answer of the library's model, see [`Library::model`].
+    /// The place is the one that was shown, if it matters: an acceptance is not stored if the answer is another by now, because a scan
+    /// has replaced it. Returns those contents.
     pub fn decide_all(
         &mut self,
-        decisions: &[(ContentHash, Option<Decision>)],
-    ) -> Result<(), LibraryError> {
+        decisions: &[(ContentHash, Option<Decision>, Option<LatLon>)],
+    ) -> Result<Vec<ContentHash>, LibraryError> {
         let transaction = self.connection.transaction()?;
+        let mut changed = Vec::new();
         {
+            let mut is_shown = transaction.prepare_cached(
+                "SELECT p.latitude IS ?2 AND p.longitude IS ?3
+                 FROM predictions p JOIN model m ON p.model = m.name AND p.version = m.version
+                 WHERE p.hash = ?1 AND p.latitude IS NOT NULL ORDER BY p.fused DESC LIMIT 1",
+            )?;
             let mut store = transaction.prepare_cached(
                 "INSERT OR REPLACE INTO decisions (hash, number, decision, latitude, longitude)
                  SELECT hash, (SELECT coalesce(max(number), 0) + 1 FROM decisions), ?2, ?3, ?4
@@ -189,7 +196,14 @@ impl Library {
                       WHERE p.hash = ?1 AND p.latitude IS NOT NULL ORDER BY p.fused DESC LIMIT 1)
                  WHERE hash = ?1",
             )?;
-            for (hash, decision) in decisions {
+            for (hash, decision, shown) in decisions {
+                if let (Some(Decision::Accepted), Some(shown)) = (decision, shown) {
+                    let place = params![hash, shown.latitude(), shown.longitude()];
+                    if is_shown.query_row(place, |row| row.get(0)).optional()? != Some(true) {
+                        changed.push(*hash);
+                        continue;
+                    }
+                }
                 let (name, place) = match decision {
                     None => ("none", None),
                     Some(Decision::Accepted) => ("accepted", None),
@@ -206,7 +220,8 @@ impl Library {
                 }
             }
         }
-        Ok(transaction.commit()?)
+        transaction.commit()?;
+        Ok(changed)
     }
 
     /// All pictures that are present, one entry for each content, in the order of paths, with the predictions of a model.
