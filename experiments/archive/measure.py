@@ -3,7 +3,8 @@
 (a) 20,000 generated files: photos without a place, photos with GPS, screenshots, damaged files and copies. `locdiff scan` with a cheap test model (GeoCLIP's
 architecture, 8 places, made-up weights) is killed with -9 at five random moments. `lost`: files that are not recorded, and photos without a prediction, after the
 last run. `twice`: files that the last run read, and photos that it predicted, beyond those that are new in the library after it. Then every second photo is accepted through
-`locdiff review`, tagged (sidecars, then in place) and undone. `undo_identical`: percent of files with the bytes they had before. `scan_per_s`: files per second of an
+`locdiff review`, tagged (sidecars, then in place) and undone. `undo_identical`: percent of files with the bytes they had before. `read_back`: what exiftool reads of tags in many formats (formats.py); `fixture_different`: places and times
+of real pictures (parity/tags/read.py). `scan_per_s`: files per second of an
 uninterrupted scan into another library.
 (b) 1,500 rendered views along simulated passes (main.rs), by earth-view without registration. Errors are distances to the middle of the picture; medians are over
 pictures that are answered both ways. `fused_coverage_90`: percent of the final answers (fused, or single where nothing was fused) whose 90 % circle contains the truth, of
@@ -31,9 +32,12 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from typing import Callable
 
 import numpy as np
 from PIL import Image
+
+from formats import read_back
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSES = Path(__file__).with_name("passes.csv")
@@ -215,20 +219,33 @@ def generated(count: int, kills: int) -> dict[str, object]:
         "scan_per_s": round(len(before) / float(whole["seconds"]), 1),
         "reading_per_s": round(float(whole["read_per_s"]), 1),
         "undo_identical": tagged(archive, folder, before),
+        **read_back(ROOT, WORK / "formats", Archive("formats.sqlite", environment), review),
     }
 
 
-def tagged(archive: Archive, folder: Path, before: dict[str, str]) -> float:
+def review(archive: Archive, decided: Callable[[list[dict]], list[dict]]) -> list[dict]:
+    """Takes decisions on the pictures that the page gets; returns those pictures."""
     server = archive.start("review", str(archive.path), "--port", "0")
     assert server.stdout
     address = server.stdout.readline().strip()
     pictures = json.load(urllib.request.urlopen(f"{address}/v1/archive"))["pictures"]
-    accepted = [p["id"] for p in pictures if p["place"]][::2]
-    body = json.dumps({"decisions": [{"id": one, "decision": "accepted"} for one in accepted]}).encode()
+    decisions = decided(pictures)
+    body = json.dumps({"decisions": decisions}).encode()
     stored = json.load(urllib.request.urlopen(urllib.request.Request(f"{address}/v1/archive/decisions", body)))
-    assert stored == {"stored": len(accepted), "changed": []}, stored
+    assert stored == {"stored": len(decisions), "changed": []}, stored
     server.terminate()
     server.wait()
+    return pictures
+
+
+def tagged(archive: Archive, folder: Path, before: dict[str, str]) -> float:
+    accepted: list[str] = []
+
+    def every_second(pictures: list[dict]) -> list[dict]:
+        accepted.extend(p["id"] for p in [p for p in pictures if p["place"]][::2])
+        return [{"id": one, "decision": "accepted"} for one in accepted]
+
+    review(archive, every_second)
     identical = []
     for how in ([], ["--in-place"]):
         written = archive.run("tag", str(archive.path), *how)
@@ -240,6 +257,20 @@ def tagged(archive: Archive, folder: Path, before: dict[str, str]) -> float:
         identical.append(100 * sum(before.get(name) == after.get(name) for name in names) / len(names))
         say("tagged", len(written["files"]), *how, "and undone:", identical[-1], "% identical")
     return min(identical)
+
+
+def fixtures() -> dict[str, object]:
+    """Real pictures with GPS from packages, and broken ones, as exiftool reads them."""
+    folder = WORK / "fixtures"
+    if not folder.exists():
+        wanted = ["geovisio==2.15.1", "geopic_tag_reader==0.4.0"]
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-build-isolation", "--no-binary", ":all:"]
+        subprocess.run([*pip, *wanted, "--dest", str(WORK / "packages")], check=True)
+        for archive in (WORK / "packages").glob("*.tar.gz"):
+            shutil.unpack_archive(archive, folder, filter="data")
+    command = [sys.executable, str(ROOT / "parity/tags/read.py"), str(BUILT / "locdiff"), str(folder)]
+    found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return {f"fixture_{name}": value for name, value in json.loads(found).items()}
 
 
 # Simulated passes.
@@ -344,7 +375,7 @@ def main() -> None:
     if QUICK:
         result = {**generated(400, 2), **compared()}
     else:
-        result = {**generated(20_000, 5), **passes(1_500)}
+        result = {**generated(20_000, 5), **fixtures(), **passes(1_500)}
     print(json.dumps({**result, "seed": SEED}))
 
 
