@@ -5,7 +5,7 @@ import { densityColour, ticks, type Theme } from "./colours";
 import { keptWords } from "./constraints";
 import { asked, bytes, coordinates, heading, km, km2, measuredKm, percent } from "./format";
 import { h, rich } from "./html";
-import { nameParts, type Place } from "./names";
+import { isAnywhere, nameParts, type Place } from "./names";
 import { groundOf, nounOf, type Visit } from "./visit";
 
 export interface Actions {
@@ -167,8 +167,8 @@ export function candidateButton(place: Place, index: number, choose: (index: num
     "button",
     { type: "button", class: "candidate", id: `candidate-${index}`, "data-index": index, onclick: () => choose(index), style: `--part:${place.mass.toFixed(4)}` },
     h("span", { class: "rank" }, String(index + 1)),
-    h("span", { class: "name" }, place.name, h("small", {}, place.around || coordinates(place.latitude, place.longitude))),
-    h("span", { class: "numbers" }, h("b", {}, percent(place.mass)), h("small", {}, `± ${km(place.radius_km)}`)),
+    h("span", { class: "name" }, place.name, !isAnywhere(place) && h("small", {}, place.around || coordinates(place.latitude, place.longitude))),
+    h("span", { class: "numbers" }, h("b", {}, percent(place.mass)), !isAnywhere(place) && h("small", {}, `± ${km(place.radius_km)}`)),
   );
 }
 

@@ -7,7 +7,7 @@ import type { Basemap } from "./basemap";
 import type { Theme } from "./colours";
 import type { Constraint } from "./constraints";
 import type { Engine } from "./engine";
-import type { Place } from "./names";
+import { isAnywhere, type Place } from "./names";
 import { areaLines, borderLines } from "./outlines";
 import { percent } from "./format";
 import { h } from "./html";
@@ -200,10 +200,11 @@ export class Globe {
 
   showCandidates(places: readonly Place[], noun: string, choose: (index: number) => void): void {
     for (const marker of this.#markers) marker.remove();
-    this.#markers = places.map((place, index) => {
+    this.#markers = places.flatMap((place, index) => {
+      if (isAnywhere(place)) return [];
       const label = `Candidate ${index + 1}: ${place.name}, ${noun} ${percent(place.mass)}`;
-      const element = h("button", { type: "button", class: "pin", "aria-label": label, title: label, style: `z-index:${places.length - index}`, onclick: () => choose(index) }, h("span", {}, String(index + 1)));
-      return new maplibre.Marker({ element, anchor: "bottom", opacityWhenCovered: "0" }).setLngLat([place.longitude, place.latitude]).addTo(this.map);
+      const element = h("button", { type: "button", class: "pin", "data-index": index, "aria-label": label, title: label, style: `z-index:${places.length - index}`, onclick: () => choose(index) }, h("span", {}, String(index + 1)));
+      return [new maplibre.Marker({ element, anchor: "bottom", opacityWhenCovered: "0" }).setLngLat([place.longitude, place.latitude]).addTo(this.map)];
     });
   }
 
@@ -216,7 +217,7 @@ export class Globe {
   }
 
   highlight(index: number | null): void {
-    this.#markers.forEach((marker, k) => marker.getElement().classList.toggle("chosen", k === index));
+    for (const element of this.#markers.map((marker) => marker.getElement())) element.classList.toggle("chosen", element.dataset["index"] === String(index));
   }
 
   /** How large the stage is, 1 being a desktop's: what must not be too small to see is scaled by it. */

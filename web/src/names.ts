@@ -22,6 +22,10 @@ export function distanceKm(a: { latitude: number; longitude: number }, b: { lati
   return 2 * EARTH_RADIUS_KM * Math.asin(Math.min(1, Math.sqrt(half(a.latitude - b.latitude) + across)));
 }
 
+/** A candidate that is spread this far is no place: the server names it “anywhere else on Earth”. */
+const ANYWHERE_KM = 9000;
+export const isAnywhere = ({ radius_km }: Candidate): boolean => radius_km > ANYWHERE_KM;
+
 /** A candidate closer than this to a named one is the same, however sharp its peak. */
 const SAME_KM = 5;
 /** However wide a peak is, a name from farther away says nothing about its top. */

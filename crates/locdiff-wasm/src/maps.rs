@@ -143,7 +143,8 @@ impl Maps {
     }
 
     /// The smallest regions that hold these probabilities, as a GeoJSON `FeatureCollection` with
-    /// `kind`, `level` and `area_km2`. A region that is too small for polygons is left out.
+    /// `kind`, `level` and `area_km2`. Left out are regions that are too small for polygons, and those of
+    /// which only convention says where they end.
     pub fn regions(&self, number: u32, levels: &[f64]) -> Result<String, Problem> {
         let survey = self.density(number)?.survey();
         let mut features = Vec::new();
@@ -152,7 +153,9 @@ impl Maps {
                 return Err(Problem::Level(level));
             }
             let region = survey.region(level);
-            if let Some(outline) = region.outline() {
+            if !region.has_arbitrary_rim()
+                && let Some(outline) = region.outline()
+            {
                 let geometry: Value = serde_json::from_str(&outline.to_geojson())?;
                 let area_km2 = region.area_km2().round();
                 let properties = json!({ "kind": "region", "level": level, "area_km2": area_km2 });

@@ -166,9 +166,16 @@ pub fn answer_map(
     let survey = answer.estimate.survey();
     let highest = survey.modes().modes.iter().map(|mode| mode.log_density).fold(f64::MIN, f64::max);
     let mut lines = Vec::new();
-    for (level, style) in [(0.9, LineStyle::Dashed), (0.5, LineStyle::Solid)] {
-        if let Some(polygons) = survey.region(level).outline() {
+    let mut levels = Vec::new();
+    let regions =
+        [(0.5, LineStyle::Solid, "50 % (solid)"), (0.9, LineStyle::Dashed, "90 % (dashed)")];
+    for (level, style, words) in regions {
+        let region = survey.region(level);
+        if !region.has_arbitrary_rim()
+            && let Some(polygons) = region.outline()
+        {
             lines.push(outline(&polygons)?.style(style));
+            levels.push(words);
         }
     }
     let ground = answer.estimate.footprint().and_then(|footprint| footprint.outline());
@@ -179,11 +186,19 @@ pub fn answer_map(
     if !model.calibrated {
         caption.push_str("; scores, not probabilities");
     }
-    caption.push_str(". Lines: ");
+    caption.push('.');
+    let mut drawn = Vec::new();
     if ground.is_some() {
-        caption.push_str("the ground that the picture shows, and ");
+        drawn.push("the ground that the picture shows".to_owned());
     }
-    caption.push_str("the smallest regions that contain 50 % (solid) and 90 % (dashed).");
+    if !levels.is_empty() {
+        let regions =
+            if levels.len() == 1 { "region that contains" } else { "regions that contain" };
+        drawn.push(format!("the smallest {regions} {}", levels.join(" and ")));
+    }
+    if !drawn.is_empty() {
+        caption.push_str(&format!(" Lines: {}.", drawn.join(", and ")));
+    }
     if !answer.estimate.within().is_empty() {
         caption.push_str(&format!(" Within {} only.", answer.estimate.within().join(" and ")));
     }
@@ -215,10 +230,12 @@ pub fn answer_map(
     Ok(map)
 }
 
-/// The radius of the close-up, if there is one: what was asked for, or what shows the 90 % region of a precise answer.
+/// The radius of the close-up, if there is one: what was asked for, or what shows the region of a precise answer, of 90 % or else of 50 %.
 fn closeup_km(answer: &Answered, zoom_km: Option<f64>) -> Option<f64> {
     let (record, ground) = (&answer.record, answer.estimate.footprint());
-    let shown = ground.map_or(0.0, |ground| ground.width_km).max(2.0 * record.radius_90_km);
+    let radii = [record.radius_90_km, record.radius_50_km].map(|radius_km| 2.0 * radius_km);
+    let radius_km = radii.into_iter().find(|radius_km| *radius_km < PRECISE_KM).unwrap_or(f64::MAX);
+    let shown = ground.map_or(0.0, |ground| ground.width_km).max(radius_km);
     match zoom_km {
         Some(0.0) => None,
         Some(km) => Some(km),

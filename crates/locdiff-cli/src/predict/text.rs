@@ -20,7 +20,7 @@ const FAINT: Style = AnsiColor::BrightBlack.on_default();
 
 /// Columns of a terminal, or of a file.
 fn columns() -> usize {
-    terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0)).clamp(40, 200)
+    terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0)).clamp(40, 200)
 }
 
 /// Notes are printed when they are first true: `told` has those that were.
@@ -60,8 +60,9 @@ pub(super) fn print(
     if record.candidates.len() > 1 {
         writeln!(out)?;
         for (rank, candidate) in record.candidates.iter().enumerate() {
-            if candidate.radius_km > ANYWHERE_KM {
-                writeln!(out, "      {:>6}  anywhere else on Earth", percent(candidate.mass))?;
+            if candidate.is_anywhere() {
+                let words = &candidate.place.words;
+                writeln!(out, "      {:>6}  {words}", percent(candidate.mass))?;
                 continue;
             }
             let place = format!("{:.3},{:.3}", candidate.place.latitude, candidate.place.longitude);
@@ -145,9 +146,6 @@ fn recorded(out: &mut impl Write, exif: &ExifPlace) -> std::io::Result<()> {
     let place = format!("{:.4},{:.4}", exif.place.latitude, exif.place.longitude);
     writeln!(out, "  by the camera  {place}  {HEADING}{}{HEADING:#} (GPS)", exif.place.name)
 }
-
-/// A candidate that is spread so far is no place: a quarter of the way around the Earth.
-const ANYWHERE_KM: f64 = 9_000.0;
 
 /// Photographs of a gallery that a candidate rests on, in up to two lines.
 fn references(

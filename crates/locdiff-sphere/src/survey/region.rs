@@ -125,6 +125,13 @@ impl Region<'_> {
         self.extent.area_km2()
     }
 
+    /// Whether the rim runs through places of equal density, so that it is where it is by convention only: a picture without it shows more.
+    pub fn has_arbitrary_rim(&self) -> bool {
+        // Latitudes change ranks by up to one tie to both sides.
+        let higher = self.survey.level_set(self.threshold + 2.5 * TIE);
+        self.survey.extent(&higher).mass < self.extent.mass - 0.05
+    }
+
     /// The log-density at the region's rim: higher ones are inside.
     pub fn rim_log_density(&self) -> f64 {
         self.threshold + self.survey.shift

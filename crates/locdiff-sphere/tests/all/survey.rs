@@ -115,6 +115,12 @@ fn regions_grow_with_the_level_and_the_uniform_one_has_them_too() {
     let uniform = Density::uniform();
     let half = uniform.survey().region(0.5);
     assert!(half.contains(place(-1.0, 77.0)) && !half.contains(place(1.0, 77.0)));
+    assert!(half.has_arbitrary_rim());
+    // A peak, or else anywhere.
+    let peak = spread(vec![place(31.0, 87.0)], &[1.0], 20.0);
+    let doubtful = Density::mixture(vec![(0.6, peak), (0.4, uniform)]).unwrap();
+    let rims = [0.5, 0.9].map(|level| doubtful.survey().region(level).has_arbitrary_rim());
+    assert_eq!(rims, [false, true]);
 }
 
 #[test]

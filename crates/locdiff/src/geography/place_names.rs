@@ -17,7 +17,7 @@ const NEAR_KM: f64 = 50.0;
 const HARBOUR_KM: f64 = 10.0;
 
 /// What people call a place.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct PlaceName {
     /// The nearest town, if there is one within 50 km.
     pub town: Option<String>,

@@ -366,12 +366,22 @@ impl FootprintFacts {
 impl CandidateFacts {
     /// A candidate, rounded, without references.
     pub fn new(candidate: &Candidate) -> CandidateFacts {
-        CandidateFacts {
+        let mut facts = CandidateFacts {
             place: PlaceFacts::new(candidate.place, &candidate.name),
             mass: rounded(candidate.mass, 9),
             radius_km: kilometers(candidate.radius_km),
             references: Vec::new(),
+        };
+        if facts.is_anywhere() {
+            facts.place.words = "anywhere else on Earth".to_owned();
+            facts.place.name = PlaceName::default();
         }
+        facts
+    }
+
+    /// A candidate that is spread over a quarter of the way around the Earth is no place: it has no name and no marker.
+    pub fn is_anywhere(&self) -> bool {
+        self.radius_km > 9_000.0
     }
 }
 

@@ -85,13 +85,15 @@ impl Answered {
         LatLon::new(place.latitude, place.longitude).expect("a place of an answer")
     }
 
-    /// The candidates' places with their masses.
+    /// The candidates' places with their masses, without one that is anywhere.
     pub fn places(&self) -> impl Iterator<Item = (LatLon, f64)> {
-        self.record.candidates.iter().map(|candidate| {
-            let place = &candidate.place;
-            let place = LatLon::new(place.latitude, place.longitude).expect("a place");
-            (place, candidate.mass)
-        })
+        self.record.candidates.iter().filter(|candidate| !candidate.is_anywhere()).map(
+            |candidate| {
+                let place = &candidate.place;
+                let place = LatLon::new(place.latitude, place.longitude).expect("a place");
+                (place, candidate.mass)
+            },
+        )
     }
 }
 
