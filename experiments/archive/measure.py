@@ -1,6 +1,6 @@
 """Photo archives, from folders to tags and back.
 
-(a) 20,000 generated files: photos without a place, photos with GPS, screenshots, damaged files and copies. `locdiff scan` with a cheap test model (GeoCLIP's
+(a) 20,000 generated files: photos without a place (most of them without a time), photos with GPS, screenshots, damaged files and copies. `locdiff scan` with a cheap test model (GeoCLIP's
 architecture, 8 places, made-up weights) is killed with -9 at five random moments. `lost`: files that are not recorded, and photos without a prediction, after the
 last run. `twice`: files that the last run read, and photos that it predicted, beyond those that are new in the library after it. Then every second photo is accepted through
 `locdiff review`, tagged (sidecars, then in place) and undone. `undo_identical`: percent of files with the bytes they had before. `read_back`: what exiftool reads of tags in many formats (formats.py); `fixture_different`: places and times
@@ -126,8 +126,10 @@ def generate(folder: Path, count: int) -> None:
         picture = Image.fromarray(rng.integers(60, 255, (24, 32, 3), dtype=np.uint8)).resize((64, 48), Image.Resampling.BICUBIC)
         exif = Image.Exif()
         exif[0x010F] = "Box"
-        day, second = divmod(number * 37, 86_400)
-        exif.get_ifd(0x8769)[0x9003] = time.strftime("%Y:%m:%d %H:%M:%S", time.gmtime(1_600_000_000 + 86_400 * 3 * day + second // 2))
+        # Messengers remove times. Outings are three days apart.
+        if kind >= 12:
+            taken_s = 1_600_000_000 + 3 * 86_400 * (number // 150) + 40 * (number % 150)
+            exif.get_ifd(0x8769)[0x9003] = time.strftime("%Y:%m:%d %H:%M:%S", time.gmtime(taken_s))
         if kind >= 15:
             gps = exif.get_ifd(0x8825)
             latitude, longitude = rng.uniform(-60, 70), rng.uniform(-180, 180)

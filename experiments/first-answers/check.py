@@ -48,9 +48,13 @@ class Box:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.has_model = False
         self.environment = {**os.environ, "LOCDIFF_HOME": str(folder / "home"), "HF_HOME": str(folder / "hub"), "COLUMNS": "80"}
 
     def run(self, *arguments, code=0):
+        if self.has_model and arguments[0] == "predict" and "--model" not in arguments:
+            # Otherwise earth-view looks at each picture first, for two seconds.
+            arguments = (*arguments, "--model", "geoclip")
         command = [PROGRAM, *map(os.fspath, arguments)]
         done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True)
         out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
@@ -85,6 +89,7 @@ class Box:
 
     def model_at(self, places):
         """GeoCLIP's architecture with made-up weights, over these places: it answers about any picture."""
+        self.has_model = True
         home = self.folder / "home/models"
         encoder, model = home / "clip-vit-l-14", home / "geoclip"
         shutil.rmtree(home, ignore_errors=True)

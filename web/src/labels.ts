@@ -28,7 +28,7 @@ export const LINE_EM = 7;
 const LETTER_EM = 0.6;
 const LINE_HEIGHT_EM = 1.2;
 /** Around panels, pixels. */
-const CLEARANCE = 6;
+const CLEARANCE = 12;
 
 /** About the pixels that a name takes on the map, around its middle. */
 export function labelSize({ name, size }: Pick<Label, "name" | "size">, zoom: number): { width: number; height: number } {

@@ -49,8 +49,8 @@ impl Report {
         let _ = write!(
             row,
             "<p><b>{} {}</b> · 50 % within {} km, 90 % within {} km</p>",
-            percent(best.mass),
             record.measure(),
+            percent(best.mass),
             rounded(record.radius_50_km),
             rounded(record.radius_90_km)
         );
@@ -181,6 +181,7 @@ body{margin:0;font:16px/1.45 system-ui,sans-serif;background:#0c0f14;color:#e8e6
 body.light{background:#fff;color:#1b1b1b}\
 main{max-width:60rem;margin:0 auto;padding:1rem}\
 h1{font-size:1.25rem}h2{font-size:1.1rem;margin:.1rem 0}p{margin:.2rem 0}ol{margin:.2rem 0;padding-left:1.4rem}\
+main{counter-reset:place}h2::before{counter-increment:place;content:counter(place) \". \"}\
 figure{margin:1rem 0}figure svg{width:100%;height:auto}\
 article{display:flex;gap:1rem;padding:1rem 0;border-top:1px solid #8884;overflow-wrap:anywhere}\
 article>div{min-width:0}\
