@@ -9,12 +9,14 @@ import { FILTERS, isDecidable, nounOf, passes, SORTS, View, type Archive, type F
 import { Decisions, Outbox, type OutboxState } from "./decisions";
 import { KEYS, keysTable } from "./keys";
 import { List, STATUSES } from "./list";
-import { ArchiveMap, candidatePlaces } from "./map";
+import { ArchiveMap, candidatePlaces, SLOW_FRAME_MS } from "./map";
 import { pictureColumn } from "./picture";
 import { Timeline } from "./timeline";
 
 /** After so long without input the map is drawn: a few times as long as one drawing takes. */
 const [LEAST_REST_MS, FRAMES_OF_REST, SLOWEST_FRAME_MS] = [120, 3, 300];
+/** Pixels of the map for one of the screen, at least, on machines without a graphics processor. */
+const COARSEST = 0.5;
 
 const thumbnail = ({ id }: Picture, size: number) => new URL(`v1/archive/thumbnail/${id}?size=${size}`, document.baseURI).href;
 const count = (n: number, noun = "picture") => `${n.toLocaleString("en-US")} ${noun}${n === 1 ? "" : "s"}`;
@@ -48,7 +50,13 @@ export class Review {
       },
     });
     // The first drawing takes longer than those that follow.
-    const frameMs = Math.min(globe.frameMs(), globe.frameMs(), SLOWEST_FRAME_MS);
+    let frameMs = Math.min(globe.frameMs(), globe.frameMs());
+    if (frameMs > SLOW_FRAME_MS) {
+      // A drawing holds up keys and clicks: rather a coarse map than a slow page.
+      globe.map.setPixelRatio(Math.max(COARSEST, Math.sqrt(SLOW_FRAME_MS / frameMs)));
+      frameMs = Math.min(globe.frameMs(), globe.frameMs());
+    }
+    frameMs = Math.min(frameMs, SLOWEST_FRAME_MS);
     this.#restMs = Math.max(LEAST_REST_MS, FRAMES_OF_REST * frameMs);
     this.#map = new ArchiveMap(globe, basemap, pictures, nounOf(archive), frameMs, {
       choose: (index) => this.show(index),

@@ -21,7 +21,7 @@ export const STATUS_COLORS: Record<Theme, Record<Exclude<Status, "none">, string
 /** Circles smaller than this are not looked at from nearer. */
 const NEAREST_KM = 260;
 /** Drawings that take longer are not made one after the other. */
-const SLOW_FRAME_MS = 40;
+export const SLOW_FRAME_MS = 40;
 /** Pixels that a key moves the pin. */
 const [STEP_PX, LEAP_PX] = [10, 60];
 

@@ -137,11 +137,12 @@ await test("selection and bulk decisions", async () => {
 
 await test("a failed request is shown, and repeated until it is stored", async () => {
   expectErrors("/v1/archive/decisions");
+  await page.waitForFunction(() => window.locdiff.review.waiting === 0);
   await page.route("**/v1/archive/decisions", (route) => route.abort());
   const { current } = await state();
   await press("a");
   await page.waitForSelector("#outbox:not([hidden])");
-  assert.match(await page.textContent("#outbox"), /1 decision not stored yet: The connection failed/);
+  assert.match(await page.textContent("#outbox"), /1 decision not stored yet: The connection to locdiff review failed/);
   await audit(page, "outbox", ALL);
   await shot(page, "failed");
   await page.unroute("**/v1/archive/decisions");

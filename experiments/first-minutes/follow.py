@@ -1,0 +1,161 @@
+"""Follows README and book word for word: every `sh` and `python` block is run in a new clone, with a wheel in an empty environment and without a network.
+
+Each page has a clone and a home of its own; its blocks run one after the other. Blocks after `<!-- background -->` run until the page ends. Blocks after
+`<!-- not run: REASON -->` are skipped, for the reasons of SKIPPED only.
+
+The last line of standard output is one JSON object: `commands` (blocks that were run), `failed`, `skipped` (by reason), `first_map_s` (from the installation of the wheel to
+the map of the first block of README), `readme_words` (of README's text, without code, tables of links and addresses).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+# What is not there: the hub of published models, CUDA and Metal, the package index, clusters, a compiler, files of the reader, hours.
+SKIPPED = {"hub", "GPU", "package index", "cluster", "compiler", "your files", "hours"}
+BLOCK = re.compile(r"(?:^ *<!-- (?P<mark>[^\n]*?) -->\n)?^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<code>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL)
+LONGEST_S = 1800
+
+
+@dataclass
+class Block:
+    page: str
+    line: int
+    language: str
+    code: str
+    mark: str | None
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text()
+    found = []
+    for match in BLOCK.finditer(text):
+        if match["language"] not in ("sh", "bash", "console", "python"):
+            continue
+        indent = match["indent"]
+        code = "\n".join(line.removeprefix(indent) for line in match["code"].splitlines())
+        line = text.count("\n", 0, match.start("code"))
+        found.append(Block(str(page.relative_to(ROOT)), line, match["language"], code, match["mark"]))
+    return found
+
+
+def pages() -> list[Path]:
+    """README, then the book in its order."""
+    summary = (ROOT / "docs/SUMMARY.md").read_text()
+    listed = [ROOT / "docs" / name for name in re.findall(r"\]\(([^)#]+\.md)\)", summary)]
+    return list(dict.fromkeys([ROOT / "README.md", *(page for page in listed if page.exists())]))
+
+
+def words(page: Path) -> int:
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->|\]\([^)]*\)|<http[^>]*>|[|`*#]", " ", text, flags=re.DOTALL)
+    return sum(any(sign.isalnum() for sign in word) for word in text.split())
+
+
+class Follower:
+    def __init__(self, wheel: Path, scratch: Path) -> None:
+        self.scratch = scratch
+        self.venv = scratch / "venv"
+        began = time.monotonic()
+        subprocess.run([sys.executable, "-m", "venv", str(self.venv)], check=True)
+        subprocess.run([str(self.venv / "bin/pip"), "install", "--quiet", "--disable-pip-version-check", "--no-index", str(wheel)], check=True)
+        self.install_s = time.monotonic() - began
+        self.failures: list[str] = []
+
+    def follow(self, page: list[Block]) -> None:
+        home = self.scratch / "home"
+        clone = self.scratch / "locdiff"
+        for old in (home, clone):
+            shutil.rmtree(old, ignore_errors=True)
+        home.mkdir()
+        subprocess.run(["git", "clone", "--quiet", "--local", str(ROOT), str(clone)], check=True)
+        environment = {"HOME": str(home), "PATH": f"{self.venv}/bin:/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "dumb"}
+        # One network for the page: a server of one block answers the next.
+        inside = subprocess.Popen(["unshare", "--net", "bash", "-c", "ip link set lo up; exec sleep infinity"], env=environment)
+        time.sleep(0.3)
+        background: list[subprocess.Popen[bytes]] = []
+        try:
+            for block in page:
+                run = ["bash", "-euo", "pipefail", "-c", block.code] if block.language != "python" else [str(self.venv / "bin/python"), "-c", block.code]
+                command = ["nsenter", "--net", f"--target={inside.pid}", *run]
+                if block.mark == "background":
+                    background.append(subprocess.Popen(command, cwd=clone, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True))
+                    time.sleep(2)
+                    continue
+                self.try_block(block, command, clone, environment)
+        finally:
+            for process in background:
+                if process.poll() not in (None, 0):
+                    self.failures.append(f"{page[0].page}: a block in the background ended with {process.returncode}")
+                else:
+                    os.killpg(process.pid, signal.SIGTERM)
+                process.wait()
+            inside.kill()
+            inside.wait()
+
+    def try_block(self, block: Block, command: list[str], clone: Path, environment: dict[str, str]) -> None:
+        began = time.monotonic()
+        try:
+            done = subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True, timeout=LONGEST_S, stdin=subprocess.DEVNULL)
+            wanted = int(block.mark.removeprefix("exit code ")) if (block.mark or "").startswith("exit code ") else 0
+            outcome = "ok" if done.returncode == wanted else f"FAILED with {done.returncode}: {done.stderr[-1500:]}"
+        except subprocess.TimeoutExpired:
+            outcome = f"FAILED: longer than {LONGEST_S} s"
+        print(f"{time.monotonic() - began:6.1f} s  {block.page}:{block.line}  {outcome}", file=sys.stderr, flush=True)
+        if outcome != "ok":
+            self.failures.append(f"{block.page}:{block.line}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("wheel", type=Path)
+    parser.add_argument("--quick", action="store_true", help="README only")
+    parser.add_argument("--page", help="pages whose path contains this")
+    arguments = parser.parse_args()
+    found = {page: blocks(page) for page in pages()}
+    wrong = [f"{block.page}:{block.line}" for page in found.values() for block in page if block.mark and not is_known(block.mark)]
+    if wrong:
+        raise SystemExit(f"marks that mean nothing: {wrong}")
+    skipped = Counter(block.mark.removeprefix("not run: ") for page in found.values() for block in page if (block.mark or "").startswith("not run"))
+    to_run = {page: [block for block in page_blocks if not (block.mark or "").startswith("not run")] for page, page_blocks in found.items()}
+    if arguments.quick:
+        to_run = {ROOT / "README.md": to_run[ROOT / "README.md"]}
+    if arguments.page:
+        to_run = {page: page_blocks for page, page_blocks in to_run.items() if arguments.page in str(page)}
+    with tempfile.TemporaryDirectory() as scratch:
+        follower = Follower(arguments.wheel.resolve(), Path(scratch))
+        first_map_s = None
+        for page, page_blocks in to_run.items():
+            if not page_blocks:
+                continue
+            if page.name == "README.md":
+                first = Block(page_blocks[0].page, page_blocks[0].line, "sh", page_blocks[0].code.splitlines()[0], None)
+                began = time.monotonic()
+                before = len(follower.failures)
+                follower.follow([first])
+                first_map_s = follower.install_s + time.monotonic() - began if len(follower.failures) == before else None
+            follower.follow(page_blocks)
+    commands = sum(map(len, to_run.values()))
+    result = {"commands": commands, "failed": len(follower.failures), "failing": follower.failures, "skipped": sum(skipped.values()), "skipped_for": dict(skipped)}
+    print(json.dumps({**result, "first_map_s": first_map_s and round(first_map_s, 1), "readme_words": words(ROOT / "README.md"), "pages": len(to_run)}))
+
+
+def is_known(mark: str) -> bool:
+    return mark == "background" or mark.startswith("exit code ") or mark.removeprefix("not run: ") in SKIPPED
+
+
+if __name__ == "__main__":
+    main()
