@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use locdiff::photo::{Crops, ReadOptions};
 use locdiff_train::{EmbedEvent, EmbedOptions, EmbedSummary, Share, embed};
 
+use crate::counts::count;
 use crate::{encoders, interruption, memory};
 
 /// Skipped images that are shown one by one; all of them are in `skipped.csv`.
@@ -33,13 +34,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "I/N", default_value = "1/1")]
     shard: Share,
     /// Batch size: pictures that are encoded together. Each view counts as one picture
-    #[arg(long, value_name = "N", default_value_t = 32, value_parser = parse_count)]
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = count::<1, 65_536>)]
     batch: usize,
     /// Rows per shard [default: 262144, fewer with several views]
-    #[arg(long, value_name = "N", value_parser = parse_count)]
+    #[arg(long, value_name = "N", value_parser = count::<1, 100_000_000>)]
     rows_per_shard: Option<usize>,
     /// Threads that read and decode [default: the number of processors]
-    #[arg(long, value_name = "N", value_parser = parse_count)]
+    #[arg(long, value_name = "N", value_parser = count::<1, 4096>)]
     threads: Option<usize>,
     /// Decode large JPEGs at a reduced size: faster, with slightly different embeddings
     #[arg(long)]
@@ -130,10 +131,6 @@ fn parse_views(text: &str) -> Result<Crops, String> {
             _ => Err("neither a positive number nor flip or ten-crop".to_owned()),
         },
     }
-}
-
-fn parse_count(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|count| *count > 0).ok_or("not a positive number".to_owned())
 }
 
 /// A progress bar; lines above it for what else happens.

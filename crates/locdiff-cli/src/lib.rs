@@ -12,6 +12,7 @@ mod asking;
 mod batch;
 #[cfg(feature = "models")]
 mod calibrate;
+mod counts;
 #[cfg(feature = "models")]
 mod doctor;
 #[cfg(feature = "models")]

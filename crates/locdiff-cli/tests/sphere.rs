@@ -258,3 +258,32 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     assert!(output.status.success());
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
+
+/// Counts that would size memory or loops, files without an end, and headers that lie.
+#[test]
+fn sizes_from_outside_have_limits() {
+    let anchors =
+        ["sphere", "decode", "--decoder", "paper-kl", "--anchors", "18446744073709551615"];
+    assert!(failure(&anchors, "", 2).contains("use a whole number from 1 to 10000000"));
+    #[cfg(unix)]
+    {
+        let error = failure(&["sphere", "decode", "-i", "/dev/zero"], "", 1);
+        assert_eq!(error, "locdiff: row 0: line 1 is longer than 268435456 bytes\n");
+    }
+    let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (9223372036854775808, 2), }\n";
+    let mut array = b"\x93NUMPY\x01\x00".to_vec();
+    array.extend((header.len() as u16).to_le_bytes());
+    array.extend(header.as_bytes());
+    let file = temporary("lie.npy");
+    std::fs::write(&file, array).expect("a file is written");
+    for command in ["encode", "decode"] {
+        let error = failure(&["sphere", command, "-i", &file], "", 1);
+        assert!(error.contains("shape [9223372036854775808, 2] is no file's"), "{error}");
+    }
+    #[cfg(feature = "models")]
+    for option in ["--resamples", "--permutations"] {
+        let many =
+            ["evaluate", "--predictions", "p.csv", "--truth", "t.csv", option, "1000000000000"];
+        assert!(failure(&many, "", 2).contains("use a whole number from 0 to"));
+    }
+}

@@ -4,6 +4,8 @@ use clap::{Args, ValueEnum};
 use locdiff_evaluate::{EvaluationOptions, Missing, Rules, Units};
 use locdiff_sphere::{DistanceRule, GeoscoreRule, RadiusRule, Resampling};
 
+use crate::counts::count;
+
 #[derive(Args)]
 pub(super) struct Options {
     /// Rules for scoring. --distance, --radius and --geoscore replace single rules
@@ -25,10 +27,10 @@ pub(super) struct Options {
     #[arg(long)]
     radians: bool,
     /// Bootstrap resamples of each interval; 0 for no intervals
-    #[arg(long, value_name = "N", default_value_t = Resampling::default().resamples)]
+    #[arg(long, value_name = "N", default_value_t = Resampling::default().resamples, value_parser = count::<0, 1_000_000>)]
     resamples: usize,
     /// Permutations of each paired test
-    #[arg(long, value_name = "N", default_value_t = Resampling::default().permutations)]
+    #[arg(long, value_name = "N", default_value_t = Resampling::default().permutations, value_parser = count::<0, 10_000_000>)]
     permutations: usize,
     /// Confidence level of intervals
     #[arg(long, value_name = "SHARE", default_value_t = 0.95, value_parser = parse_share)]
@@ -37,7 +39,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "N", default_value_t = 1)]
     resampling_seed: u64,
     /// Number of neighbors for the scores density and coverage
-    #[arg(long, value_name = "K", default_value_t = locdiff_sphere::MANIFOLD_NEIGHBOURS, value_parser = parse_count)]
+    #[arg(long, value_name = "K", default_value_t = locdiff_sphere::MANIFOLD_NEIGHBOURS, value_parser = count::<1, 10_000>)]
     neighbours: usize,
 }
 
@@ -147,12 +149,5 @@ fn parse_share(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(share) if 0.0 < share && share < 1.0 => Ok(share),
         _ => Err("not a number between 0 and 1".to_owned()),
-    }
-}
-
-fn parse_count(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(count) if count > 0 => Ok(count),
-        _ => Err("not a positive number".to_owned()),
     }
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::output::{Output, OutputArguments};
 use super::{Format, input};
+use crate::counts::count;
 use crate::progress::Progress;
 
 #[derive(Args)]
@@ -17,13 +18,13 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     input: Option<PathBuf>,
     /// How many of the highest maxima to give per row
-    #[arg(short, long, value_name = "K", default_value_t = 1)]
+    #[arg(short, long, value_name = "K", default_value_t = 1, value_parser = count::<0, 10_000>)]
     modes: usize,
     /// How to decode
     #[arg(long, value_enum, default_value_t = Method::Continuous)]
     decoder: Method,
     /// Number of evenly spaced anchors for the paper's decoders [default: 21000]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<1, 10_000_000>)]
     anchors: Option<usize>,
     /// Radius ρ of the paper's mode-seeking decoder; 0, the default, returns the best anchor
     #[arg(long, value_name = "KM")]
@@ -85,7 +86,6 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         arguments.radius_km.is_none() || arguments.decoder == Method::PaperMode,
         "--radius-km is for the paper's mode-seeking decoder: choose it with --decoder paper-mode"
     );
-    ensure!(arguments.anchors != Some(0), "--anchors 0: a decoder needs at least one anchor");
     let radius_km = arguments.radius_km.unwrap_or(0.0);
     ensure!(radius_km >= 0.0 && radius_km.is_finite(), "--radius-km {radius_km} is not a distance");
     let rows = input::rows(arguments.input.as_deref())?;

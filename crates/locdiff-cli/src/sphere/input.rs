@@ -1,9 +1,11 @@
 //! Reading places and rows of numbers: text, JSON or .npy, from a file or stdin. The
 //! format is recognised by the first byte.
 
+use std::cell::Cell;
 use std::fs::File;
-use std::io::{BufRead, BufReader, IsTerminal, stdin};
+use std::io::{BufRead, BufReader, IsTerminal, Read, stdin};
 use std::path::Path;
+use std::rc::Rc;
 
 use anyhow::{Context, anyhow, bail, ensure};
 use locdiff_sphere::LatLon;
@@ -12,6 +14,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 type Reader = Box<dyn BufRead>;
+
+/// Bytes of a row, or of a JSON value: enough for the highest degree. A device or a damaged file may have no end.
+const LONGEST_ROW: u64 = 1 << 28;
+/// Numbers of an array.
+const MOST_NUMBERS: u64 = 1 << 48;
 
 /// Rows of numbers, one at a time.
 pub(crate) struct Rows {
@@ -100,13 +107,40 @@ fn first_byte(reader: &mut Reader) -> std::io::Result<Option<u8>> {
 }
 
 /// Lines with their numbers, without blank ones and comments.
-fn text_lines(reader: Reader) -> impl Iterator<Item = anyhow::Result<(usize, String)>> {
-    let numbered = reader.lines().enumerate();
-    numbered.filter_map(|(index, line)| match line {
-        Ok(line) if line.trim().is_empty() || line.starts_with('#') => None,
-        Ok(line) => Some(Ok((index + 1, line))),
-        Err(error) => Some(Err(anyhow!(error).context(format!("line {}", index + 1)))),
+fn text_lines(mut reader: Reader) -> impl Iterator<Item = anyhow::Result<(usize, String)>> {
+    let lines = (1..).map_while(move |number| {
+        let mut line = String::new();
+        match reader.by_ref().take(LONGEST_ROW).read_line(&mut line) {
+            Ok(0) => None,
+            Ok(length) if length as u64 == LONGEST_ROW => {
+                Some(Err(anyhow!("line {number} is longer than {LONGEST_ROW} bytes")))
+            }
+            Ok(_) => Some(Ok((number, line.trim_end().to_owned()))),
+            Err(error) => Some(Err(anyhow!(error).context(format!("line {number}")))),
+        }
+    });
+    lines.filter(|line| {
+        line.as_ref().map_or(true, |(_, line)| !line.is_empty() && !line.starts_with('#'))
     })
+}
+
+/// Counts what a reader returns, up to a budget: then it fails. What holds the budget too can renew it.
+struct Bounded {
+    reader: Reader,
+    budget: Rc<Cell<u64>>,
+}
+
+impl Read for Bounded {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let left = self.budget.get();
+        if left == 0 {
+            return Err(std::io::Error::other(format!("a value of more than {LONGEST_ROW} bytes")));
+        }
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        let read = self.reader.read(&mut buffer[..most])?;
+        self.budget.set(left - read as u64);
+        Ok(read)
+    }
 }
 
 fn text_places(reader: Reader) -> anyhow::Result<Vec<LatLon>> {
@@ -133,8 +167,10 @@ fn text_row(line: &str) -> anyhow::Result<Vec<f64>> {
 
 /// JSON values one after the other; one array of arrays or objects counts as its elements.
 fn json_values(reader: Reader) -> impl Iterator<Item = anyhow::Result<Value>> {
-    let values = serde_json::Deserializer::from_reader(reader).into_iter::<Value>();
-    values.flat_map(|value| match value {
+    let budget = Rc::new(Cell::new(LONGEST_ROW));
+    let bounded = BufReader::new(Bounded { reader, budget: Rc::clone(&budget) });
+    let values = serde_json::Deserializer::from_reader(bounded).into_iter::<Value>();
+    values.inspect(move |_| budget.set(LONGEST_ROW)).flat_map(|value| match value {
         Ok(Value::Array(elements)) if elements.iter().all(|e| e.is_array() || e.is_object()) => {
             elements.into_iter().map(Ok).collect()
         }
@@ -180,10 +216,13 @@ fn pair(row: &[f64]) -> anyhow::Result<LatLon> {
 fn npy_rows(reader: Reader) -> anyhow::Result<Rows> {
     let file = NpyFile::new(reader).context("not a valid .npy file")?;
     ensure!(file.order() == Order::C, "the array is in Fortran order: save it in C order");
-    let shape: Vec<usize> = file.shape().iter().map(|&side| side as usize).collect();
-    ensure!(!shape.is_empty(), "the array is a single number");
-    let width = shape[shape.len() - 1];
-    let count = (file.len() as usize).checked_div(width).unwrap_or(0);
+    let shape = file.shape().to_vec();
+    let Some((&width, sides)) = shape.split_last() else { bail!("the array is a single number") };
+    let count = sides.iter().try_fold(1_u64, |product, side| product.checked_mul(*side));
+    let count =
+        count.filter(|count| count.checked_mul(width).is_some_and(|all| all < MOST_NUMBERS));
+    let count = count.with_context(|| format!("an array of shape {shape:?} is no file's"))?;
+    let (width, count) = (width as usize, if width == 0 { 0 } else { count as usize });
     let file = match file.try_data::<f64>() {
         Ok(data) => return Ok(chunked(data.map(|value| Ok(value?)), width, count)),
         Err(file) => file,

@@ -58,6 +58,10 @@ impl fmt::Display for Numbers {
     }
 }
 
+/// Numbers in an embedding, and embeddings of a row.
+const MOST_NUMBERS: usize = 1 << 20;
+const MOST_VIEWS: usize = 1 << 10;
+
 /// What all shards of a data set have in common.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layout {
@@ -108,10 +112,14 @@ impl Layout {
             let entry = metadata.iter().find(|entry| entry.key == key);
             entry.and_then(|entry| entry.value.clone()).ok_or(format!("its metadata lack `{key}`"))
         };
-        let count = |key: &str| {
+        // So that their product, the length of a list, is below 2³¹.
+        let count = |key: &str, most: usize| {
             let text = value(key)?;
-            let number = text.parse::<usize>().ok().filter(|number| *number > 0);
-            number.ok_or(format!("`{key}` is `{text}`, not a positive number"))
+            let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+            number.ok_or_else(|| {
+                let start: String = text.chars().take(40).collect();
+                format!("`{key}` is `{start}`, not a number from 1 to {most}")
+            })
         };
         let (format, version) = (value(FORMAT_KEY)?, value(VERSION_KEY)?);
         if format != FORMAT || version != VERSION {
@@ -119,7 +127,7 @@ impl Layout {
                 "it is of format {format} version {version}, this program reads {FORMAT} version {VERSION}"
             ));
         }
-        let (width, views) = (count(WIDTH_KEY)?, count(VIEWS_KEY)?);
+        let (width, views) = (count(WIDTH_KEY, MOST_NUMBERS)?, count(VIEWS_KEY, MOST_VIEWS)?);
         let numbers = numbers_of(schema, width, views)?;
         let encoder = EncoderRecord::from_text(&value(ENCODER_KEY)?);
         Ok(Layout { encoder, width, views, numbers })
@@ -163,5 +171,28 @@ fn numbers_of(schema: &Schema, width: usize, views: usize) -> Result<Numbers, St
         DataType::Float16 => Ok(Numbers::F16),
         DataType::Float32 => Ok(Numbers::F32),
         _ => wrong(EMBEDDING, column, "a list of 16- or 32-bit floats"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_file_have_limits() {
+        let encoder = EncoderRecord::of_identity("test");
+        let layout = Layout { encoder, width: 4, views: 2, numbers: Numbers::F32 };
+        let (schema, metadata) = (layout.schema(), layout.metadata());
+        assert_eq!(Layout::of(&schema, &metadata).as_ref(), Ok(&layout));
+        for key in [WIDTH_KEY, VIEWS_KEY] {
+            for lie in ["4611686018427387904", "0", "-1", "18446744073709551616"] {
+                let mut metadata = metadata.clone();
+                let entry =
+                    metadata.iter_mut().find(|entry| entry.key == key).expect("it is there");
+                entry.value = Some(lie.to_owned());
+                let error = Layout::of(&schema, &metadata).expect_err("a lie");
+                assert!(error.contains(key) && error.contains(lie), "{error}");
+            }
+        }
     }
 }
