@@ -156,7 +156,6 @@ impl Answers {
         Ok(Answers { truths, methods: sets.collect::<Result<_>>()?, about })
     }
 
-    /// The name of a method.
     pub fn name(&self, method: usize) -> String {
         self.about["methods"][method]["name"].as_str().unwrap_or_default().to_owned()
     }

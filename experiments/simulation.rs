@@ -31,13 +31,12 @@ const RETRIEVAL_TARGET: f64 = 0.5;
 
 /// Places with their made-up image embeddings.
 pub struct Split {
-    /// The places.
     pub places: Vec<LatLon>,
     /// One row per place.
     pub conditions: Vec<f32>,
 }
 
-/// The task.
+/// Training and test rows of the simulation.
 pub struct Simulation {
     /// What a model learns from.
     pub train: Split,

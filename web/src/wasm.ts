@@ -1,4 +1,4 @@
-// crates/locdiff-wasm's functions, as TypeScript sees them.
+// crates/locdiff-wasm's functions, with TypeScript's types.
 
 import type { Candidate, DensityRecord, Point } from "./api";
 import type { AreaRecord } from "./constraints";

@@ -49,7 +49,7 @@ impl PlanOptions {
 /// What planning came to.
 #[derive(Debug, Clone)]
 pub struct Planned {
-    /// The job.
+    /// The planned job, ready to run.
     pub batch: Batch,
     /// Whether it was there already.
     pub already: bool,

@@ -24,7 +24,7 @@ pub enum Matching {
 }
 
 impl Matching {
-    /// For people.
+    /// Words for a report.
     pub fn described(self) -> &'static str {
         match self {
             Matching::Name => "by name",
@@ -66,7 +66,7 @@ pub struct Pairs {
     pub images: Vec<String>,
     /// Where they were taken.
     pub truth: Vec<LatLon>,
-    /// The answers.
+    /// Place and, if known, density at the truth; none if the image has no answer.
     pub answers: Vec<Option<(LatLon, Option<DensityOutcome>)>>,
     /// How answers found their images.
     pub matching: Matching,

@@ -23,7 +23,7 @@ const BATCH: usize = 4096;
 /// Images by name, with their places.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NamedPlaces {
-    /// Their names.
+    /// Names of the images, in the order of `places`.
     pub names: Vec<String>,
     /// Where they were taken.
     pub places: Vec<LatLon>,

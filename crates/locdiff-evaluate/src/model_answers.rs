@@ -22,7 +22,7 @@ const EMBEDDINGS_TOGETHER: usize = 64;
 pub struct AnswerProgress {
     /// Images that are done.
     pub done: usize,
-    /// All of them.
+    /// Number of images to answer.
     pub total: usize,
     /// An image that has no answer, and why.
     pub without_answer: Option<(String, String)>,

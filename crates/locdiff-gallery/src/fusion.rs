@@ -362,7 +362,7 @@ impl<'a> FusionFit<'a> {
 }
 
 /// Numbers of order one in which the fit moves: log sharpness, log width, level and slope of the share, log power, and what is added
-/// to the log-odds of presence: photographs may be taken where the gallery's were more often than the model knows.
+/// to the log-odds of presence: photographs may be taken where the gallery's were more often than the model predicts.
 type Point = [f64; 6];
 
 fn fitted(other: &Fusion, cases: &[Reduced], start: Option<Point>) -> (Fusion, Point) {

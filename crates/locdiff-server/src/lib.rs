@@ -56,7 +56,7 @@ pub enum ServeError {
         "cannot listen at {address}: {source}. Another server may be running there: choose another port with --port"
     )]
     Listen {
-        /// Which.
+        /// Address and port to listen at.
         address: SocketAddr,
         /// What the operating system said.
         source: std::io::Error,
@@ -181,7 +181,7 @@ impl Server {
         upkeep.abort();
         app.images.close();
         app.densities.close();
-        // Models that are still being opened have nobody waiting for them.
+        // No request waits for models that are still being opened.
         if let Ok(Ok(threads)) = tokio::time::timeout_at(deadline, opener).await {
             workers.extend(threads);
         }

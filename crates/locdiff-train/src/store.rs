@@ -18,7 +18,7 @@ use tokio::runtime::{Builder, Runtime};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The store doesn't answer, or refuses.
+    /// The store does not respond, or denies access.
     #[error("cannot {what} {location}: {error}")]
     Store {
         /// What was tried.
@@ -31,7 +31,7 @@ pub enum StoreError {
     /// The location is neither a directory nor an address that this build reads.
     #[error("cannot open {location}: {reason}")]
     Location {
-        /// The location.
+        /// Path or address as it was given.
         location: String,
         /// Why not.
         reason: &'static str,

@@ -163,7 +163,7 @@ def _run_on_ray(
     ray = needed("ray", 'engine "ray"', "ray")
     if not ray.is_initialized():
         ray.init(address=address or "auto", log_to_driver=False)
-    # A machine that dies is Ray's business, and its units are repeated; an exception is ours.
+    # Ray repeats units of lost machines; exceptions are handled here.
     task = ray.remote(num_cpus=cpus, max_retries=-1, retry_exceptions=False)(_on_a_machine)
     attempts = dict.fromkeys(todo, 0)
     waiting = list(reversed(todo))

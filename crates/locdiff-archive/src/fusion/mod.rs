@@ -64,7 +64,7 @@ pub enum Evidence {
     Picture(Box<Density>),
     /// A place from GPS or a track, with its standard deviation per axis.
     Known {
-        /// Where.
+        /// The recorded place.
         place: LatLon,
         /// How exact that is.
         error_km: f64,

@@ -119,7 +119,7 @@ pub(super) fn show(arguments: &ShowArguments) -> anyhow::Result<()> {
     });
     if let Some((encoder, width)) = model.takes_embeddings_of() {
         let mut encoder = serde_json::to_value(encoder)?;
-        // Thousands of letters that nobody reads.
+        // Thousands of letters of base64.
         if let Value::Object(fields) = &mut encoder {
             fields.remove("test_embedding");
         }

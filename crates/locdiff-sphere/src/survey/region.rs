@@ -120,7 +120,7 @@ impl Region<'_> {
         self.extent.mass
     }
 
-    /// Area in km².
+    /// Area on a sphere with the Earth's mean radius.
     pub fn area_km2(&self) -> f64 {
         self.extent.area_km2()
     }

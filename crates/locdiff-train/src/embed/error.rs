@@ -51,7 +51,7 @@ pub enum EmbedError {
     /// The directory's own records contradict themselves.
     #[error("{path} is damaged: {reason}", path = path.display())]
     Damaged {
-        /// The file.
+        /// The record that is damaged.
         path: PathBuf,
         /// What is wrong.
         reason: String,

@@ -119,7 +119,7 @@ impl Input {
         Ok(json!({ "kind": kind, "count": count, "fingerprint": hash.finish_short() }))
     }
 
-    /// Images of a share, unless they are in tars and nobody has counted them.
+    /// Images of a share, unless they are in tars, which are not counted.
     pub(super) fn total(&self, share: Share) -> Option<u64> {
         match &self.images {
             Images::Files { files, .. } => {

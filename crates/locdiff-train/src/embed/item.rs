@@ -75,7 +75,7 @@ impl Bad {
 /// What the input says about where an image was taken.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stated {
-    /// Nothing: the camera may know.
+    /// Nothing: Exif data may have a place.
     Nothing,
     /// A place.
     At(LatLon),

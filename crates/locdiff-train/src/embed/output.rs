@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! shard-00000.parquet …         whole parts, rows with a place: what training reads
-//! without-place/shard-00000…    the same parts, rows whose place nobody knows
+//! without-place/shard-00000…    the same parts, rows without a place
 //! skipped.csv                   images that could not be embedded
 //! embed.json                    settings, and how far the whole parts reach
 //! .embed.journal                the part in progress

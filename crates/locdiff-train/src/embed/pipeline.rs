@@ -27,7 +27,7 @@ const MAX_WAITING_BYTES: usize = 128 << 20;
 pub struct Preparation {
     /// Limits to what an image may cost.
     pub read: ReadOptions,
-    /// Which crops of it.
+    /// Crops of each image; each is embedded.
     pub views: Crops,
     /// What is done to them for the encoder.
     pub preprocessing: Preprocessing,

@@ -91,7 +91,7 @@ struct Walk<'a> {
 
 struct Sample {
     key: String,
-    /// Member and content. Unread if nobody wants it.
+    /// Member and content. Unread if it is not needed.
     picture: Option<(String, Content)>,
     place: Stated,
     /// Members that are pictures too.

@@ -171,7 +171,7 @@ pub enum Dropped {
     Factors(Vec<Tensor<2>>),
 }
 
-/// The network.
+/// The Conditional Siren U-Net: from a noisy encoding, a noise level and an image embedding to coefficients.
 #[derive(Module, Debug)]
 pub struct Denoiser {
     down: Vec<SirenModule>,

@@ -89,7 +89,7 @@ impl EncoderRecord {
         serde_json::to_string(self).expect("a record is plain values")
     }
 
-    /// Whether it can be recognized: without the embedding of the test picture nobody can tell.
+    /// Whether it can be recognized: this needs the embedding of the test picture.
     pub fn is_known(&self) -> bool {
         !self.test_embedding.is_empty()
     }

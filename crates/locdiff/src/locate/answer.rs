@@ -19,11 +19,11 @@ use crate::photo::Photo;
 /// What a model makes of one image.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
-    /// The image.
+    /// Name, checksum and size of the image.
     pub image: ImageFacts,
     /// Always true: this is a prediction, not a fact.
     pub prediction: bool,
-    /// The model.
+    /// Name and version of the model, and whether it is calibrated.
     pub model: ModelFacts,
     /// How the answer was computed.
     pub inference: Inference,
@@ -88,7 +88,7 @@ pub struct ImageFacts {
 /// Which model answered.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModelFacts {
-    /// Its name.
+    /// Name, as `--model` takes it.
     pub name: String,
     /// Changes with whatever changes answers.
     pub version: String,
@@ -121,7 +121,7 @@ pub struct PlaceFacts {
 /// A place that the image may show.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CandidateFacts {
-    /// Where.
+    /// Coordinates and name of the top of the peak.
     #[serde(flatten)]
     pub place: PlaceFacts,
     /// The probability of the whole peak, or the model's score if it isn't calibrated.
@@ -188,7 +188,7 @@ pub struct RowFacts {
 /// Where the camera says it was: recorded with the image, not predicted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExifPlace {
-    /// Where.
+    /// Coordinates and name of the recorded place.
     #[serde(flatten)]
     pub place: PlaceFacts,
     /// Always `camera`.

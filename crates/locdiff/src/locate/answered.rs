@@ -25,7 +25,7 @@ pub struct ReadPicture {
 }
 
 impl ReadPicture {
-    /// A file.
+    /// Reads and decodes a file.
     pub fn open(path: &Path) -> Result<ReadPicture, PhotoError> {
         let unreadable = |source| PhotoError::Unreadable { path: path.to_owned(), source };
         ReadPicture::from_reader(path, File::open(path).map_err(unreadable)?)

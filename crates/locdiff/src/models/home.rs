@@ -42,7 +42,7 @@ impl ModelHome {
         ModelHome { directory: directory.into() }
     }
 
-    /// The directory itself.
+    /// `LOCDIFF_HOME`, or the default place for data of the system.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

@@ -34,10 +34,10 @@ pub enum HubError {
         repository: String,
         /// The branch, tag or commit.
         revision: String,
-        /// The cache.
+        /// The directory that was searched.
         cache: PathBuf,
     },
-    /// The hub wants to know who asks.
+    /// The hub requires a token.
     #[error(
         "the hub denied access to {repository} (status {status}{}): accept the terms on the model's \
          page, if there are any, and set HF_TOKEN to a token of your account that may read it", said(.message)
@@ -108,7 +108,7 @@ pub enum HubError {
          resume"
     )]
     Interrupted {
-        /// The file.
+        /// Name of the file in the repository.
         file: String,
         /// How much of it is here.
         received: u64,
@@ -125,7 +125,7 @@ pub enum HubError {
          the error remains, a proxy may change files"
     )]
     Checksum {
-        /// The file.
+        /// Name of the file in the repository.
         file: String,
         /// SHA-256 of what came.
         found: String,
@@ -138,7 +138,7 @@ pub enum HubError {
          change: a proxy may change files. The earlier download is kept"
     )]
     Changed {
-        /// The file.
+        /// Name of the file in the repository.
         file: String,
         /// The commit.
         revision: String,
@@ -150,7 +150,7 @@ pub enum HubError {
     /// The file isn't as long as the one that the hub has.
     #[error("{file} has {found} bytes, the hub has {expected}: the copy was removed; fetch again")]
     Size {
-        /// The file.
+        /// Name of the file in the repository.
         file: String,
         /// Bytes here.
         found: u64,
@@ -163,7 +163,7 @@ pub enum HubError {
          itself is damaged"
     )]
     Contents {
-        /// The file.
+        /// Name of the file in the repository.
         file: String,
         /// What its reader said.
         source: Failure,

@@ -1,5 +1,5 @@
 //! Tensors by name out of safetensors and PyTorch files, read one at a time: a CLIP checkpoint
-//! holds its text tower too, which nobody here asks for.
+//! holds its text tower too, which is not read here.
 
 use std::collections::BTreeMap;
 use std::fs::File;
