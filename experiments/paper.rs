@@ -2,7 +2,7 @@
 //!
 //! Training places are those of the simulation (MP16). Test places are the coordinates of Im2GPS3k,
 //! as in the paper's ablations, whose images aren't ours to have: an "image" is GeoCLIP's embedding of
-//! the place plus noise (see `simulation.rs`). It says how variants compare, nothing about photographs.
+//! the place plus noise (see `simulation.rs`). It compares variants, and gives no information about photographs.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 //! GeoCLIP's embedding of the place itself plus noise of different strength along each axis,
 //! always the same for the same place, scaled so that the nearest neighbour among the
 //! training places' clean embeddings is right within 200 km for half of the test places.
-//! It says how objectives and samplers compare, nothing about photographs.
+//! It compares objectives and samplers, and gives no information about photographs.
 
 use std::path::Path;
 

@@ -28,7 +28,7 @@ pub enum BatchError {
     OtherPlan {
         /// Directory or address of the job.
         location: String,
-        /// Lines that say what it was and what it is now.
+        /// Lines with the earlier and the present values.
         difference: String,
     },
     /// The job has no such unit.

@@ -133,7 +133,7 @@ impl Job {
         }
     }
 
-    /// Lines that say in what a job differs from another one.
+    /// Lines with the differences between two jobs.
     pub(crate) fn difference(&self, now: &Job) -> String {
         let [then, now] = [self, now].map(|job| serde_json::to_value(job).unwrap_or_default());
         let names = then.as_object().into_iter().flat_map(|fields| fields.keys());

@@ -16,7 +16,7 @@ pub enum EvaluationError {
     File {
         /// The file that could not be read or written.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A file isn't a table of places.

@@ -80,7 +80,7 @@ pub struct EmbeddingTwin {
     pub training: String,
     /// How similar they are: 1 is the same direction.
     pub cosine: f64,
-    /// How far apart they were taken, as both sets say.
+    /// How far apart they were taken, by the places of both sets.
     pub distance_km: f64,
 }
 

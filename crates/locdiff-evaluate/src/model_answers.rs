@@ -103,7 +103,7 @@ fn ask(
     answers
 }
 
-/// The answer's place, and what the density says of the truth.
+/// The answer's place, and the scores of its density at the truth.
 fn scored(estimate: &Estimate, truth: LatLon) -> Answer {
     let survey = estimate.survey();
     (estimate.inference().decode.place(&survey), Some(survey.outcome(truth)))

@@ -1,4 +1,4 @@
-//! The models, and what they say of a batch of images: the server without HTTP.
+//! The models, and their answers for a batch of images: the server without HTTP.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -58,7 +58,7 @@ pub enum ServeError {
     Listen {
         /// Address and port to listen at.
         address: SocketAddr,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// A model could not be opened.

@@ -25,7 +25,7 @@ pub enum StoreError {
         what: &'static str,
         /// The object or prefix.
         location: String,
-        /// What the store says.
+        /// The store's error.
         error: object_store::Error,
     },
     /// The location is neither a directory nor an address that this build reads.

@@ -199,7 +199,7 @@ def _run_on_ray(
 def _run_on_spark(
     job: str, todo: list[int], cpus: int | None, device: str, spark: Any, stalled_after: float, seen: Callable[[Report], None]
 ) -> None:
-    """A partition of one row per unit. `spark.task.maxFailures` says how often a unit may fail."""
+    """A partition of one row per unit. `spark.task.maxFailures` is how often a unit may fail."""
     sql = needed("pyspark.sql", 'engine "spark"', "spark")
     pyarrow = needed("pyarrow", 'engine "spark"', "spark")
     if spark is None:

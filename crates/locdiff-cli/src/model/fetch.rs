@@ -98,7 +98,7 @@ fn pip_download(folder: &Path) -> anyhow::Result<()> {
         let mut command = Command::new(python);
         command.args(arguments).arg("--disable-pip-version-check");
         command.arg("--dest").arg(folder).arg(GEOCLIP_PACKAGE);
-        // What pip has to say is no data.
+        // Output of pip goes to stderr: it is no data.
         match command.stdout(stderr()).status() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(error).context(format!("cannot run {python}")),

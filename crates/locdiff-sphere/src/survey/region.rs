@@ -44,7 +44,7 @@ impl<'a> Survey<'a> {
         Region { survey: self.clone(), level, threshold, extent }
     }
 
-    /// What the density says about the true place: its likelihood, and the smallest region
+    /// Scores of the density at the true place: its likelihood, and the smallest region
     /// that holds it.
     pub fn outcome(&self, truth: LatLon) -> DensityOutcome {
         let nll_nats = self.density().nll_nats(truth);

@@ -13,7 +13,7 @@ pub enum DataError {
         what: &'static str,
         /// The file or directory.
         path: String,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The location is none that this build reads, or the store doesn't answer. Never skipped: the data may be whole.
@@ -70,7 +70,7 @@ pub enum DataError {
     Position {
         /// In what they differ.
         what: &'static str,
-        /// What the position says.
+        /// The value in the position.
         position: String,
         /// What this stream has.
         here: String,

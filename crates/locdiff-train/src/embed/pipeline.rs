@@ -44,7 +44,7 @@ pub(super) struct Prepared {
 /// A picture, ready for an encoder.
 #[derive(Debug)]
 pub struct Pixels {
-    /// Where the input or the camera says it was taken.
+    /// Where it was taken, by the input or else by the camera.
     pub place: Option<LatLon>,
     /// `[views, 3, crop, crop]`
     pub numbers: Vec<f32>,

@@ -210,7 +210,7 @@ impl Diffusion {
         self.output_dropping(denoiser, latent, condition, steps, Dropped::ByBackend)
     }
 
-    /// [`Diffusion::output`], where dropout is as the caller says.
+    /// [`Diffusion::output`], with dropout as the caller sets it.
     pub fn output_dropping(
         &self,
         denoiser: &Denoiser,

@@ -43,7 +43,7 @@ impl ImageEncoder {
         ImageEncoder::open_as(&Reading::Published, path, device)
     }
 
-    /// The same in another way than the files say.
+    /// The same in another way than in the files.
     pub fn open_as(
         reading: &Reading,
         path: &Path,

@@ -79,7 +79,7 @@ impl EncoderRecord {
         }
     }
 
-    /// What a data set says: a record, or the line of text of earlier versions.
+    /// The encoder as data sets store it: a record, or the line of text of earlier versions.
     pub fn from_text(text: &str) -> EncoderRecord {
         serde_json::from_str(text).unwrap_or_else(|_| EncoderRecord::of_identity(text))
     }

@@ -63,7 +63,7 @@ pub enum InvalidConstraint {
     File {
         /// Path of the GeoJSON file.
         path: String,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// A file that isn't GeoJSON.
@@ -71,7 +71,7 @@ pub enum InvalidConstraint {
     GeoJson {
         /// Path of the GeoJSON file.
         path: String,
-        /// What the parser said.
+        /// The parser's error.
         source: geojson::Error,
     },
     /// GeoJSON without polygons, or with broken ones.

@@ -134,7 +134,7 @@ impl fmt::Display for PlaceName {
             };
         }
         let country = self.country.as_deref().or(self.country_code.as_deref());
-        // Luxembourg, Luxembourg, Luxembourg is said once.
+        // Luxembourg, Luxembourg, Luxembourg is written once.
         let mut parts: Vec<&str> = Vec::new();
         for part in [self.town.as_deref(), self.district.as_deref(), country].into_iter().flatten()
         {

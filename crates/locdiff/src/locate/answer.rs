@@ -57,7 +57,7 @@ pub struct Answer {
     /// The best rows of a model that chooses among places.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<RowFacts>,
-    /// Where the camera says it was.
+    /// The place that the camera recorded.
     pub exif: Option<ExifPlace>,
     /// The whole density, if asked for; not restricted.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -185,7 +185,7 @@ pub struct RowFacts {
     pub times: usize,
 }
 
-/// Where the camera says it was: recorded with the image, not predicted.
+/// The place that the camera recorded with the image; not predicted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExifPlace {
     /// Coordinates and name of the recorded place.
@@ -218,7 +218,7 @@ impl Default for AnswerOptions {
 }
 
 impl Answer {
-    /// What is said of an image. `gps` is where the camera says it was.
+    /// What is said of an image. `gps` is the place that the camera recorded.
     pub fn new(
         image: ImageFacts,
         estimate: &Estimate,
@@ -312,7 +312,7 @@ impl ImageFacts {
 }
 
 impl ModelFacts {
-    /// What a model says of itself.
+    /// Name, version and description of a model.
     pub fn new(identity: &ModelIdentity, because: Option<ChosenBecause>) -> ModelFacts {
         ModelFacts {
             name: identity.name.clone(),
@@ -376,7 +376,7 @@ impl CandidateFacts {
 }
 
 impl ExifPlace {
-    /// Where the camera says it was, with the name of the place.
+    /// The place that the camera recorded, with its name.
     pub fn new(gps: LatLon, predicted: Option<LatLon>) -> ExifPlace {
         ExifPlace {
             place: PlaceFacts::new(gps, &place_name(gps)),

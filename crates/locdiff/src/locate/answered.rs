@@ -20,7 +20,7 @@ pub struct ReadPicture {
     pub photo: Photo,
     /// What else is known of it.
     pub facts: ImageFacts,
-    /// Where the camera says it was.
+    /// The place that the camera recorded.
     pub gps: Option<LatLon>,
 }
 
@@ -57,7 +57,7 @@ pub struct Answered {
     pub record: Answer,
     /// What the record was made of.
     pub estimate: Estimate,
-    /// Where the camera says it was.
+    /// The place that the camera recorded.
     pub gps: Option<LatLon>,
 }
 

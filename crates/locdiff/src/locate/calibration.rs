@@ -61,7 +61,7 @@ pub enum InvalidCalibration {
         what: &'static str,
         /// `calibration.json` of the model.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
     /// The file is not what it should be.

@@ -180,7 +180,7 @@ fn degree_of(density: &Density) -> usize {
 }
 
 impl Summary {
-    /// What a survey says, with up to so many candidates (at least one).
+    /// Candidates, radii and areas from a survey, with up to so many candidates (at least one).
     pub fn of(survey: &Survey<'_>, candidates: usize, decode: Decode) -> Summary {
         let modes = survey.modes();
         let shown = modes.modes.iter().take(candidates.max(1));

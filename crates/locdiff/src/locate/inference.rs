@@ -217,7 +217,7 @@ impl Sampler {
     pub const ALL: [Sampler; 5] =
         [Sampler::OnePass, Sampler::Ddim, Sampler::Ddpm, Sampler::Flow, Sampler::Exact];
 
-    /// Whether somebody can say how many steps it takes.
+    /// Whether its number of steps can be set.
     pub fn takes_steps(self) -> bool {
         matches!(self, Sampler::Ddim | Sampler::Flow | Sampler::Exact)
     }

@@ -1,4 +1,4 @@
-//! What a model is, and what it says of itself.
+//! What a model is, and its identity.
 
 use locdiff_gallery::EncoderIdentity;
 use locdiff_sphere::{Density, DensityRecord};

@@ -172,7 +172,7 @@ impl DiffusionModel {
         (0..count).map(|_| outputs.by_ref().take(draws).collect()).collect()
     }
 
-    /// What draws say together.
+    /// The density of several draws.
     fn density(&self, draws: Draws, inference: &Inference) -> Density {
         let is_density =
             inference.sampler == Sampler::OnePass && self.meaning() != Meaning::ModeOnly;

@@ -69,7 +69,7 @@ pub enum InvalidModel {
         what: &'static str,
         /// The file that could not be read or written.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
     /// `config.json` is not what it should be.
@@ -88,7 +88,7 @@ pub enum InvalidModel {
     Version {
         /// Path of `config.json`.
         path: PathBuf,
-        /// What the file says.
+        /// The value in the file.
         found: String,
     },
     /// A training run was opened as a model.
@@ -140,7 +140,7 @@ pub struct ModelDirectory {
     config: Value,
 }
 
-/// A file of a model, compared with what `config.json` says of it.
+/// A file of a model, compared with its checksum in `config.json`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedFile {
     /// Its name in the directory.

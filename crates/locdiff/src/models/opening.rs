@@ -18,7 +18,7 @@ use crate::tensors::{UnknownDevice, device_by_name};
 pub struct OpenOptions {
     /// Where it computes, by name: `cpu`, `cuda:N`, `wgpu` or `metal`.
     pub device: String,
-    /// Where models live. `None`: what the environment says.
+    /// The directory of models. `None`: as in the environment.
     pub home: Option<ModelHome>,
     /// Where the model's image encoder comes from.
     pub encoder: EncoderSource,

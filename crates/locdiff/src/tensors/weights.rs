@@ -23,7 +23,7 @@ pub enum InvalidWeights {
         what: &'static str,
         /// The file that could not be read or written.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file is no safetensors file.
@@ -46,7 +46,7 @@ pub enum InvalidWeights {
         /// What the configuration needs.
         wants: &'static str,
     },
-    /// A tensor has another shape or type than the configuration says.
+    /// A tensor has another shape or type than the configuration needs.
     #[error("{path}: {name} is {found}, the configuration needs {expected}")]
     Shape {
         /// File of weights.
@@ -55,7 +55,7 @@ pub enum InvalidWeights {
         name: String,
         /// What the file has.
         found: String,
-        /// What the configuration says.
+        /// The value that the configuration needs.
         expected: String,
     },
 }

@@ -31,7 +31,7 @@ struct About {
     description: &'static str,
 }
 
-/// As OpenAI's own repository of CLIP says; the pages of the hub say nothing.
+/// As stated in OpenAI's own repository of CLIP; the pages of the hub state none.
 const CLIP_LICENCE: &str = "MIT";
 const DINOV2_LICENCE: &str = "Apache-2.0";
 

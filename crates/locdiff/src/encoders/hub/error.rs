@@ -18,7 +18,7 @@ pub enum HubError {
         /// The short names.
         known: String,
     },
-    /// Nothing says where files are kept.
+    /// No directory for files is set.
     #[error("there is no home directory to keep files in: set HF_HOME to a directory")]
     NoHome,
     /// The endpoint isn't an address.
@@ -47,7 +47,7 @@ pub enum HubError {
         repository: String,
         /// The status of the answer.
         status: u16,
-        /// What the hub said about it, if anything.
+        /// The hub's message, if it sent one.
         message: String,
     },
     /// There is no such model, or none that we may see.
@@ -58,7 +58,7 @@ pub enum HubError {
     NoRepository {
         /// `owner/name`.
         repository: String,
-        /// What the hub said about it, if anything.
+        /// The hub's message, if it sent one.
         message: String,
     },
     /// The model has no such branch, tag or commit.
@@ -142,9 +142,9 @@ pub enum HubError {
         file: String,
         /// The commit.
         revision: String,
-        /// What the hub said before.
+        /// The checksum that the hub stated before.
         before: String,
-        /// What the hub says now.
+        /// The checksum that the hub states now.
         now: String,
     },
     /// The file isn't as long as the one that the hub has.
@@ -157,7 +157,7 @@ pub enum HubError {
         /// Bytes there.
         expected: u64,
     },
-    /// The file isn't what its name says.
+    /// The content of the file does not fit its name.
     #[error(
         "{file} is damaged: the copy was removed; fetch again. If the error remains, the model \
          itself is damaged"
@@ -165,7 +165,7 @@ pub enum HubError {
     Contents {
         /// Name of the file in the repository.
         file: String,
-        /// What its reader said.
+        /// The reader's error.
         source: Failure,
     },
     /// A file in the cache could not be read or written.
@@ -173,7 +173,7 @@ pub enum HubError {
     File {
         /// Which file or directory.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
 }

@@ -43,7 +43,7 @@ impl TensorFile {
         if path.extension().is_some_and(|extension| extension == "safetensors") {
             return TensorFile::open_safetensors(path);
         }
-        // Its errors don't say which file.
+        // Its errors do not name the file.
         let reader = PytorchReader::new(path)
             .map_err(|error| InvalidEncoder::file(path, format!("not a state dict: {error}")))?;
         let tensors = reader

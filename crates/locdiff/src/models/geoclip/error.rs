@@ -14,7 +14,7 @@ pub enum GeoClipError {
     File {
         /// Which file or directory.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The file to import isn't a zip archive, as every wheel is.
@@ -22,7 +22,7 @@ pub enum GeoClipError {
     NotAWheel {
         /// The file that is no zip archive.
         path: PathBuf,
-        /// What the archive's reader said.
+        /// The error of the archive's reader.
         source: zip::result::ZipError,
     },
     /// The wheel lacks a file.
@@ -50,7 +50,7 @@ pub enum GeoClipError {
     Checkpoint {
         /// The file in the wheel.
         file: String,
-        /// What the reader said.
+        /// The reader's error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// `model.safetensors` cannot be read or written.
@@ -58,7 +58,7 @@ pub enum GeoClipError {
     Safetensors {
         /// Path of `model.safetensors`.
         path: PathBuf,
-        /// What the reader or writer said.
+        /// The error of the reader or writer.
         source: safetensors::SafeTensorError,
     },
     /// `config.json` is not JSON, or lacks fields.
@@ -66,7 +66,7 @@ pub enum GeoClipError {
     Config {
         /// Path of `config.json`.
         path: PathBuf,
-        /// What the parser said.
+        /// The parser's error.
         source: serde_json::Error,
     },
     /// `config.json` describes something else.

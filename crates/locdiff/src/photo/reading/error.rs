@@ -15,7 +15,7 @@ pub enum PhotoError {
     Unreadable {
         /// The file that could not be opened or read.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The bytes are no picture of any known kind.
@@ -37,7 +37,7 @@ pub enum PhotoError {
     /// The picture ends early or contradicts itself.
     #[error("damaged {format}: {reason}; fetch or export the picture again")]
     Damaged {
-        /// What it claims to be.
+        /// The format by its first bytes.
         format: PhotoFormat,
         /// What is wrong.
         reason: String,
