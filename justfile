@@ -53,3 +53,12 @@ install:
 # run an experiment: `just experiment sphere-speed --quick`
 experiment NAME *ARGS:
     experiments/run {{ NAME }} {{ ARGS }}
+
+# the book of docs/, into target/book; needs mdBook (cargo install mdbook)
+book:
+    docs/outside-links --check
+    cd docs && mdbook build
+
+# the reference pages of the book, from a program that is built already
+reference PROGRAM="target/release/locdiff":
+    docs/reference {{ PROGRAM }}

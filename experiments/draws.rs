@@ -1,4 +1,4 @@
-//! Several draws of a diffusion's sampler, and what they say together.
+//! Several draws of a diffusion's sampler, and their joint density.
 
 use anyhow::{Context, Result};
 use burn::tensor::Tensor;
@@ -27,7 +27,7 @@ pub struct Sampled {
 }
 
 impl Sampled {
-    /// What some draws for a place say together: the numbers of one row.
+    /// Scores of several draws for a place: the numbers of one row.
     pub fn answer(&self, k: usize, draws: usize) -> [f64; FIELDS] {
         let places: Vec<LatLon> = self.places[..draws].iter().map(|row| row[k]).collect();
         let nearest = nearest_to_all(&places);

@@ -31,7 +31,6 @@ pub fn keep_freed_memory() {
 /// A dense matrix [k, n] and its strides, from one row and from one column to the next.
 #[derive(Debug, Clone, Copy)]
 pub struct Dense<'a> {
-    /// The entries.
     pub entries: &'a [f32],
     /// From one row to the next.
     pub row: usize,

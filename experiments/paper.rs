@@ -2,7 +2,7 @@
 //!
 //! Training places are those of the simulation (MP16). Test places are the coordinates of Im2GPS3k,
 //! as in the paper's ablations, whose images aren't ours to have: an "image" is GeoCLIP's embedding of
-//! the place plus noise (see `simulation.rs`). It says how variants compare, nothing about photographs.
+//! the place plus noise (see `simulation.rs`). It compares variants, and gives no information about photographs.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -156,7 +156,6 @@ impl Answers {
         Ok(Answers { truths, methods: sets.collect::<Result<_>>()?, about })
     }
 
-    /// The name of a method.
     pub fn name(&self, method: usize) -> String {
         self.about["methods"][method]["name"].as_str().unwrap_or_default().to_owned()
     }

@@ -4,7 +4,7 @@
 //! GeoCLIP's embedding of the place itself plus noise of different strength along each axis,
 //! always the same for the same place, scaled so that the nearest neighbour among the
 //! training places' clean embeddings is right within 200 km for half of the test places.
-//! It says how objectives and samplers compare, nothing about photographs.
+//! It compares objectives and samplers, and gives no information about photographs.
 
 use std::path::Path;
 
@@ -31,13 +31,12 @@ const RETRIEVAL_TARGET: f64 = 0.5;
 
 /// Places with their made-up image embeddings.
 pub struct Split {
-    /// The places.
     pub places: Vec<LatLon>,
     /// One row per place.
     pub conditions: Vec<f32>,
 }
 
-/// The task.
+/// Training and test rows of the simulation.
 pub struct Simulation {
     /// What a model learns from.
     pub train: Split,

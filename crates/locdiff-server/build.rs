@@ -1,5 +1,5 @@
 //! Puts the built page (`web/dist`, made by `web/build`) into the program, if it is there. Without it the server
-//! answers over HTTP all the same, and says at `/` how to build the page.
+//! answers over HTTP all the same, and explains at `/` how to build the page.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

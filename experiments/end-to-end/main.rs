@@ -1,5 +1,5 @@
 //! What the commands of `run` can't do themselves: pictures to begin with, the nearest neighbor to compare with, and
-//! whether the same model says the same by three ways.
+//! whether the same model gives the same answers by three ways.
 //!
 //! ```text
 //! end-to-end render FOLDER TRAIN TEST       views of the Earth, and manifests of their places
@@ -166,7 +166,7 @@ fn compare(model: &str, picture: &str, cli: &str, http: &str, encoder: Option<&s
             logs.iter().copied().fold(f64::MAX, f64::min),
             logs.iter().copied().fold(f64::MIN, f64::max),
         );
-        // Where all say "impossible" they agree; a number that is none must show.
+        // Where all are minus infinity they agree; a number that is none must show.
         let difference = if high == low { 0.0 } else { high - low };
         ensure!(!difference.is_nan(), "{logs:?} at {place}");
         largest = largest.max(difference);

@@ -1,4 +1,4 @@
-//! Retrieval among MP16's places by GeoCLIP's embeddings: everywhere, or by the rule `paper` of hybrids around what a model says.
+//! Retrieval among MP16's places by GeoCLIP's embeddings: everywhere, or by the rule `paper` of hybrids around a model's prediction.
 
 use anyhow::Result;
 use locdiff::models::most_similar_near;

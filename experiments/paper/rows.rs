@@ -55,7 +55,7 @@ fn one_pass() -> Vec<How> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
-    /// The mode of what the network says at the highest noise level.
+    /// The mode of the network's output at the highest noise level.
     OnePass,
     /// The mean of the modes of 16 samples by DDPM through all levels.
     Sampled,

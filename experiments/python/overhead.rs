@@ -1,5 +1,5 @@
 //! What `run` compares `locate_table` with: the same images by the Rust API, a round for each line on stdin. After each round a
-//! line says how many were answered.
+//! line has the number of answers.
 
 use std::io::{BufRead, stdin};
 

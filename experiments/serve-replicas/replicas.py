@@ -59,7 +59,7 @@ class Replica:
         return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{self.process.pid}/status").read_text()).group(1)) / 1024
 
     def stop(self, how=signal.SIGTERM):
-        """Its exit code."""
+        """Sends a signal, waits, and returns the exit code."""
         self.process.send_signal(how)
         return self.process.wait(timeout=60)
 

@@ -39,7 +39,7 @@ export interface PlaceName {
   country_code: string | null;
 }
 
-/** Where the camera says it was: recorded with the picture, not predicted. */
+/** The place that the camera recorded with the picture; not predicted. */
 export interface RecordedPlace extends PlaceName {
   latitude: number;
   longitude: number;
@@ -182,7 +182,7 @@ async function problemOf(response: Response): Promise<ServerProblem> {
   try {
     record = (await response.json()) as ProblemRecord;
   } catch {
-    // Not every proxy on the way speaks problem+json.
+    // Not every proxy on the way sends problem+json.
   }
   return problemFrom(record, response);
 }

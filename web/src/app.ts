@@ -141,7 +141,7 @@ export class App {
     this.#render();
     if (visit.state === "answered") this.#stage(visit, true);
     else this.#clearStage();
-    // The place of another answer says nothing about this picture.
+    // The place of another answer is not that of this picture.
     if (visit.state === "failed") this.#parts.globe.goBack();
   }
 
@@ -191,7 +191,7 @@ export class App {
     return { summary, places };
   }
 
-  /** The picture, warped to lie where the answer says. An answer without it is still an answer. */
+  /** The picture, warped to lie on its footprint. An answer without it is still an answer. */
   async #groundOf(file: Blob, { footprint }: Answer): Promise<Ground | null> {
     if (footprint === undefined) return null;
     try {

@@ -2,7 +2,7 @@
 //
 // MapLibre stretches an image between four corners on the Mercator map, which puts the middle of a picture 1,000 km wide some 20 km
 // off. So the picture is warped here: seen from above, the ground is a plane that touches the Earth at the picture's middle (gnomonic
-// projection), and a plane is seen by a camera as a homography says. The result is an upright rectangle of the Mercator map.
+// projection), and a camera maps a plane by a homography. The result is an upright rectangle of the Mercator map.
 
 import type { MultiPolygon, Polygon } from "geojson";
 import type { Footprint } from "./api";

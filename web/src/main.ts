@@ -15,7 +15,7 @@ const DEFAULTS: PageSettings = { version: "", tiles: null, tiles_attribution: nu
 async function start(): Promise<void> {
   const server = new Server();
   const engine = new Engine();
-  // The page shows the Earth even if the server is gone, and then says so.
+  // The page shows the Earth even if the server is gone, and then shows a message.
   const [basemap, settings] = await Promise.all([
     Basemap.load(),
     server.settings().catch(() => DEFAULTS),

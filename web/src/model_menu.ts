@@ -36,7 +36,7 @@ export class ModelMenu {
     byId<HTMLDetailsElement>("settings").open = true;
   }
 
-  /** Asks the server for its models, and shows what it says. */
+  /** Asks the server for its models, and shows them. */
   async load(): Promise<void> {
     clearTimeout(this.#again);
     let none: NoModels = "unreachable";

@@ -6,7 +6,7 @@ import { coordinates } from "./format";
 export interface Place extends Candidate {
   /** The largest part of the name: a town, a country, or coordinates. */
   name: string;
-  /** What it lies in; empty if there is nothing to say. */
+  /** What it lies in; empty if there is none. */
   around: string;
   country: string | null;
   /** Photographs of a gallery that the candidate of the server rests on. */
@@ -28,7 +28,7 @@ export const isAnywhere = ({ radius_km }: Candidate): boolean => radius_km > ANY
 
 /** A candidate closer than this to a named one is the same, however sharp its peak. */
 const SAME_KM = 5;
-/** However wide a peak is, a name from farther away says nothing about its top. */
+/** However wide a peak is, a name from farther away does not describe its top. */
 const FARTHEST_KM = 150;
 
 export function named(

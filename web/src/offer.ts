@@ -1,4 +1,4 @@
-// What this server can locate, from its list of models: said before the first picture, and again if a picture is rejected.
+// What this server can locate, from its list of models: shown before the first picture, and again if a picture is rejected.
 
 import type { ModelEntry, Scene } from "./api";
 import { inWords } from "./format";
@@ -30,7 +30,7 @@ export function sceneOf({ name, description, scene }: Known): Scene | null {
   return /plonk|geoclip|from the ground|street/i.test(description) ? "ground" : null;
 }
 
-/** “views of the Earth from above”; null if nothing tells. */
+/** “views of the Earth from above”; null if it is unknown. */
 export function kindOf(model: Known): string | null {
   const scene = sceneOf(model);
   return KINDS[model.name] ?? (scene === null ? null : SCENES[scene]);

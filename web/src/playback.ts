@@ -17,7 +17,7 @@ export class Player {
   #visit: Visit | null = null;
   #state: Playback = { available: false, loading: false, playing: false, frame: 0, count: 0 };
   #actions: Actions | null = null;
-  /** Counts starts and stops, so that an earlier loop knows it is over. */
+  /** Counts starts and stops, so that an earlier loop can tell that it is over. */
   #turn = 0;
 
   constructor(parts: { server: Server; engine: Engine; globe: Globe }) {

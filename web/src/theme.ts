@@ -1,4 +1,4 @@
-// Dark or light: as the system says, until somebody switches.
+// Dark or light: as the system is set, until the switch is used.
 
 import type { Theme } from "./colours";
 

@@ -1,4 +1,4 @@
-// crates/locdiff-wasm's functions, as TypeScript sees them.
+// crates/locdiff-wasm's functions, with TypeScript's types.
 
 import type { Candidate, DensityRecord, Point } from "./api";
 import type { AreaRecord } from "./constraints";
@@ -69,7 +69,7 @@ export class Maps {
     );
   }
 
-  /** Within a small budget; it says whether that was enough for what `restrict` gives. */
+  /** Within a small budget; the result states whether that was enough for what `restrict` gives. */
   restrictCoarsely(number: number, area: AreaRecord): Restricted {
     const restricted = this.#checked(
       this.#withText(area, (at, length) => this.#exports.locdiff_restrict_coarsely(number, at, length)),

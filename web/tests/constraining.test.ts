@@ -7,7 +7,7 @@ type Answer = Visit & { coarsely: boolean };
 const adding = (label: string) => (known: Constraint[]) => [...known, { label, area: { kind: "circle", latitude: 0, longitude: 0, radius_km: 1 } } as Constraint];
 const nameOf = (constraints: Constraint[], coarsely: boolean) => `${coarsely ? "coarse" : "final"} ${constraints.map(({ label }) => label).join("+")}`;
 
-/** An engine whose work is done when the test says so, and a page that writes down what it shows. */
+/** An engine whose work is done when the test allows it, and a page that records what it shows. */
 function stage(enough: (label: string) => boolean = () => false) {
   const visit: Visit = { constraints: [], final: true };
   const begun = new Map<string, { resolve(): void; reject(error: Error): void }>();

@@ -4,7 +4,7 @@ import type { DensityRecord } from "../src/api";
 
 type FieldsOf = { [Kind in DensityRecord["kind"]]: Record<Exclude<keyof Extract<DensityRecord, { kind: Kind }>, "kind">, string> };
 
-/** Every field of every kind: the compiler refuses a list that isn't `DensityRecord`'s. */
+/** Every field of every kind: the compiler rejects a list that isn't `DensityRecord`'s. */
 const FIELDS: FieldsOf = {
   exponential: { max_degree: "number", coefficients: "numbers" },
   linear: { max_degree: "number", coefficients: "numbers" },

@@ -11,7 +11,7 @@ use crate::errors::{NoAnswerError, wrong_option};
 use crate::model::area;
 use crate::stored::{self, density_record};
 
-/// An answer.
+/// The answer of a model for one image; `locdiff.Answer` wraps it.
 #[pyclass(frozen, module = "locdiff._native")]
 pub(crate) struct Answer {
     answered: Answered,

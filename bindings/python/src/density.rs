@@ -14,7 +14,7 @@ use crate::model::area;
 use crate::sphere::{Numbers, places};
 use crate::stored::density_record;
 
-/// A density.
+/// A probability density on the Earth; `locdiff.Density` wraps it.
 #[pyclass(frozen, module = "locdiff._native")]
 pub(crate) struct Density {
     density: locdiff_sphere::Density,
@@ -146,7 +146,7 @@ impl Density {
         (PyArray1::from_vec(py, latitudes), PyArray1::from_vec(py, longitudes))
     }
 
-    /// The probability of a circle.
+    /// The probability that the place lies within a radius of another.
     fn probability_in_circle(
         &self,
         py: Python<'_>,
@@ -248,7 +248,7 @@ impl Density {
         self.density.kernel_km()
     }
 
-    /// In words.
+    /// The kind of density and its size, for `repr`.
     fn describe(&self) -> String {
         self.density.to_string()
     }

@@ -29,7 +29,7 @@ pub(crate) fn cannot_open(error: CannotOpen) -> PyErr {
     }
 }
 
-/// Why there is no answer about an image, in words and by the exception that says so.
+/// Why there is no answer about an image, in words and as an exception.
 #[derive(Debug, Clone)]
 pub(crate) struct Problem {
     kind: Kind,

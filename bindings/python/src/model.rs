@@ -93,7 +93,7 @@ impl Model {
         Ok(Model { geolocator, threads: self.threads })
     }
 
-    /// What the model says of itself and how it is asked, as JSON.
+    /// The model's identity and inference settings, as JSON.
     fn describe(&self) -> String {
         let mut facts = serde_json::to_value(ModelFacts::new(self.geolocator.identity(), None))
             .unwrap_or_default();

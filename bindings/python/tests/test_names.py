@@ -1,4 +1,4 @@
-"""Public names are documented, and docstrings say what is true. (mypy's stubtest compares the stubs with the module: see `check`.)"""
+"""Public names are documented, and docstrings are true. (mypy's stubtest compares the stubs with the module: see `check`.)"""
 
 from __future__ import annotations
 

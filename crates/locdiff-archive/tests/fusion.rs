@@ -187,7 +187,7 @@ fn a_wrong_answer_is_corrected_by_its_neighbors() {
     }
 }
 
-/// Ten copies of one picture say as much as one.
+/// Ten copies of one picture count as one.
 #[test]
 fn a_burst_is_one_picture() {
     let density = around(vec![at(1.0, 2.0), at(-30.0, 140.0)], &[0.7, 0.3], 60.0);

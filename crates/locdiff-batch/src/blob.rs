@@ -26,7 +26,7 @@ const KEPT: usize = 6;
 pub(crate) struct Blob {
     place: Place,
     length: u64,
-    /// What the store said, which other errors can't carry.
+    /// The store's error, which other errors can't carry.
     fault: Arc<Mutex<Option<StoreError>>>,
     /// Pieces of a Parquet file that were read last, with their positions.
     kept: Arc<Mutex<VecDeque<(u64, Bytes)>>>,

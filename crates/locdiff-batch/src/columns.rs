@@ -14,7 +14,7 @@ const TEXTS: [&str; 8] =
     ["town", "district", "country", "country_code", "model", "model_version", "answer", "error"];
 const CALIBRATED: &str = "calibrated";
 
-/// Answers, column by column: an empty answer is null, and the last column, `error`, says why.
+/// Answers, column by column: an empty answer is null, and the last column, `error`, has the reason.
 #[derive(Debug, Default)]
 pub struct AnswerColumns {
     numbers: [Float64Builder; NUMBERS.len()],

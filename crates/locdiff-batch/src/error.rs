@@ -18,7 +18,7 @@ pub enum BatchError {
     /// A file or object is not what it should be.
     #[error("{location}: {reason}")]
     Wrong {
-        /// Where it is.
+        /// Path or address of the file or object.
         location: String,
         /// What is wrong.
         reason: String,
@@ -26,15 +26,15 @@ pub enum BatchError {
     /// The job was planned for something else.
     #[error("{location} is a job with other settings:\n{difference}choose another directory")]
     OtherPlan {
-        /// The job.
+        /// Directory or address of the job.
         location: String,
-        /// Lines that say what it was and what it is now.
+        /// Lines with the earlier and the present values.
         difference: String,
     },
     /// The job has no such unit.
     #[error("there is no unit {unit}: the job has {units}, numbered from 0")]
     NoUnit {
-        /// The number.
+        /// The number that was asked for.
         unit: u64,
         /// How many there are.
         units: u64,

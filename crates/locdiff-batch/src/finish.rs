@@ -29,7 +29,7 @@ pub struct Status {
     pub done: u64,
     /// Units without.
     pub open: u64,
-    /// Rows of the input, unless there are tars, whose rows nobody has counted.
+    /// Rows of the input, unless there are tars, whose rows are not counted.
     pub rows: Option<u64>,
     /// Whether `finish` has checked it all.
     pub finished: bool,
@@ -40,9 +40,9 @@ pub struct Status {
 pub struct Finished {
     /// Of the job.
     pub digest: String,
-    /// All of them.
+    /// Units of the job.
     pub units: u64,
-    /// All of them.
+    /// Rows of all outputs, those with errors included.
     pub rows: u64,
     /// Rows with an error.
     pub errors: u64,

@@ -23,7 +23,6 @@ const UNITS_PER_FILE: usize = 256;
 const TEXTS: [&str; 4] = ["id", "path", "problem", "wrong_place"];
 const NUMBERS: [&str; 2] = ["latitude", "longitude"];
 
-/// An image in the list.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ListedImage {
     pub(crate) id: String,

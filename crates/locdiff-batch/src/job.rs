@@ -55,7 +55,7 @@ pub enum Task {
         /// The encoder's identity. [`plan`](crate::plan) fills it in, and units are only run with the same.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         identity: Option<String>,
-        /// Which crops.
+        /// Crops of each image; each has an embedding.
         views: Crops,
     },
     /// It is read and decoded, and nothing else: a rehearsal of a plan and an engine, and a list of damaged images.
@@ -105,7 +105,7 @@ pub struct Job {
     pub rows_per_unit: u64,
     /// How many.
     pub units: u64,
-    /// How many, unless there are tars, whose rows nobody has counted.
+    /// How many, unless there are tars, whose rows are not counted.
     pub rows: Option<u64>,
     /// Of the units and what they read: changes with the plan.
     pub digest: String,
@@ -133,7 +133,7 @@ impl Job {
         }
     }
 
-    /// Lines that say in what a job differs from another one.
+    /// Lines with the differences between two jobs.
     pub(crate) fn difference(&self, now: &Job) -> String {
         let [then, now] = [self, now].map(|job| serde_json::to_value(job).unwrap_or_default());
         let names = then.as_object().into_iter().flat_map(|fields| fields.keys());

@@ -33,7 +33,7 @@ pub struct PlanOptions {
 }
 
 impl PlanOptions {
-    /// Rows of a unit unless something else is said: minutes of work, and megabytes of output.
+    /// Rows of a unit by default: minutes of work, and megabytes of output.
     pub const ROWS_PER_UNIT: usize = 4096;
 
     fn rows_per_unit() -> usize {
@@ -49,7 +49,7 @@ impl PlanOptions {
 /// What planning came to.
 #[derive(Debug, Clone)]
 pub struct Planned {
-    /// The job.
+    /// The planned job, ready to run.
     pub batch: Batch,
     /// Whether it was there already.
     pub already: bool,

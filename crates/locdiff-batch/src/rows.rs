@@ -62,7 +62,7 @@ pub(crate) struct Fetched {
 }
 
 impl Batch {
-    /// Shows the images of a unit in their order, until `visit` says no. The error is one of the unit, not of an image.
+    /// Shows the images of a unit in their order, until `visit` returns false. The error is one of the unit, not of an image.
     pub(crate) fn visit(
         &self,
         unit: &Unit,

@@ -54,7 +54,7 @@ pub fn reserved_threads() -> usize {
 /// What came of a unit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UnitReport {
-    /// Its number.
+    /// Number of the unit, from 0.
     pub unit: u64,
     /// Whether it was done before, by somebody else or at the same time; then nothing else is known.
     pub already: bool,
@@ -94,7 +94,7 @@ impl Runner {
         Ok(Runner { batch, units, options, pool, worker, opening, stores })
     }
 
-    /// The job.
+    /// The job whose units this runs.
     pub fn batch(&self) -> &Batch {
         &self.batch
     }

@@ -13,7 +13,7 @@ use crate::output::parquet_file;
 /// What kind of thing a unit reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnitKind {
-    /// All of a tar.
+    /// All samples of a WebDataset tar.
     Tar,
     /// Rows of a Parquet file that contains the bytes of images.
     Parquet,
@@ -41,7 +41,7 @@ pub(crate) struct Unit {
     pub(crate) location: String,
     /// The first row in that.
     pub(crate) first: u64,
-    /// How many rows; nobody has counted those of a tar.
+    /// How many rows; none for a tar, whose rows are not counted.
     pub(crate) rows: Option<u64>,
     /// Size of the file or object when it was planned.
     pub(crate) bytes: u64,

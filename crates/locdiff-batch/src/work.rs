@@ -55,7 +55,7 @@ pub(crate) fn checked(task: &Task) -> Result<Task, BatchError> {
 }
 
 impl Worker {
-    /// Opens what the task needs, and refuses another version of it than was planned.
+    /// Opens what the task needs, and fails if it has another version than was planned.
     pub(crate) fn open(task: &Task, device: &str) -> Result<Worker, BatchError> {
         match task {
             Task::Locate { model: name, version, encoder, inference, within, top } => {

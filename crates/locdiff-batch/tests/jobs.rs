@@ -175,7 +175,7 @@ fn every_row_of_a_manifest_is_there_once_whatever_happens() {
     let (manifest, job) = (scene.manifest(50), scene.text("job"));
     let planned = plan(&manifest, &job, &check(7)).unwrap();
     assert_eq!((planned.batch.job().units, planned.batch.job().rows), (8, Some(50)));
-    // A unit at a time, by several who don't know of each other, and some twice.
+    // A unit at a time, by several processes without a common state, and some twice.
     let first = runner(&job, 1);
     assert_eq!(first.run_unit(3).unwrap().rows, 7);
     let before = fs::metadata(scene.path("job/out/unit-00003.parquet")).unwrap();

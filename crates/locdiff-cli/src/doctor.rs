@@ -79,7 +79,7 @@ struct Finding {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Works,
-    /// It computes something, and nobody here knows the checksum of its weights.
+    /// It runs, but the checksum of its weights is not among the known ones.
     Unknown,
     /// There, not tried.
     Installed,

@@ -15,7 +15,7 @@ use crate::progress::Progress;
 use crate::whole_file::write_file;
 use crate::{NONSENSE, refused};
 
-/// Of the land that the program knows, asked in cells of 1.2 km at least.
+/// Of the program's map of land, in cells of 1.2 km at least.
 const MOST_LAND_ROWS: usize = 16_384;
 /// Of rendered views: pixels along a side, the width of the narrowest, and rows of the map that tells land from sea.
 const SIDE_PX: usize = 128;

@@ -142,7 +142,7 @@ pub(crate) fn with_config(
     let serve = command.find_subcommand("serve").expect("the command exists");
     let known: HashSet<String> =
         serve.get_arguments().map(|argument| argument.get_id().to_string()).collect();
-    // What can't be parsed is told when it is parsed for good.
+    // What can't be parsed is reported by the second, complete parse.
     let Ok(matches) = command.try_get_matches_from(&arguments) else { return Ok(arguments) };
     let Some(serve) = matches.subcommand_matches("serve") else { return Ok(arguments) };
     let Some(path) = serve.get_one::<PathBuf>("config") else { return Ok(arguments) };
@@ -277,7 +277,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let ended = runtime.block_on(serve(settings));
-    // What is still computed for nobody must not keep the process.
+    // Work whose client has gone must not keep the process alive.
     runtime.shutdown_background();
     ended
 }
@@ -309,10 +309,10 @@ async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Done when the process is told to stop.
+/// Completes at SIGINT or SIGTERM.
 pub(crate) async fn stop() {
     stop_signal().await;
-    // Whoever asks twice doesn't want to wait.
+    // A second signal ends the process at once.
     tokio::spawn(async {
         stop_signal().await;
         std::process::exit(1);

@@ -281,7 +281,7 @@ fn our_model_on_a_manifest() {
     assert_eq!(report["images"], 2);
     assert!(report["density_scores"]["nll_nats"]["value"].as_f64().unwrap() < 0.0);
     assert_eq!(report["density_scores"]["recall_1e8_km2"]["value"], 1.0);
-    // The table of answers says all that the model said.
+    // The table of answers is complete.
     let again = ["--predictions", "answers.csv", "--truth", "views", "--json"];
     let again: Value = serde_json::from_str(&desk.success(&again)).unwrap();
     assert_eq!(again["scores"], report["scores"]);

@@ -297,7 +297,7 @@ fn errors_say_what_to_do() {
         .failure(&["gallery", "search", "gallery", "trips/trips-1.png", "--plot", "map.txt"], 2);
     assert!(message.contains(".png or .svg"), "{message}");
 
-    // Photographs whose place nobody knows.
+    // Photographs without a place.
     fs::remove_file(bench.path("trips/manifest.csv")).unwrap();
     let build = ["gallery", "build", "--data", "trips", "--encoder", "small", "--out", "other"];
     let message = bench.failure(&build, 1);

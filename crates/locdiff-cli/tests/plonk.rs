@@ -265,7 +265,7 @@ fn weights_that_change_at_the_same_revision_are_rejected() {
     });
     let message = machine.failure(&["model", "fetch", "plonk-inaturalist"]);
     assert!(message.contains("The earlier download is kept"), "{message}");
-    // Another cache does not know, the model directory does.
+    // Another cache has no record of it, the model directory has.
     fs::remove_dir_all(machine.folder.path().join("hf")).unwrap();
     let message = machine.failure(&["model", "fetch", "plonk-inaturalist"]);
     assert!(message.contains("a revision does not change"), "{message}");

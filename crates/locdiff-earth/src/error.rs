@@ -7,32 +7,32 @@ pub enum Error {
     /// A file could not be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// The file that could not be read or written.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A picture could not be decoded.
     #[error("{}: {source}", path.display())]
     Picture {
-        /// Which.
+        /// The picture that could not be decoded.
         path: PathBuf,
-        /// Why.
+        /// The decoder's error.
         source: image::ImageError,
     },
     /// A tile database could not be read.
     #[cfg(feature = "tiles")]
     #[error("{}: {source}", path.display())]
     Tiles {
-        /// Which.
+        /// The MBTiles file.
         path: PathBuf,
-        /// Why.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
     /// A file is not what it should be.
     #[error("{}: {found}, expected {expected}", path.display())]
     Format {
-        /// Which.
+        /// The file with other content than expected.
         path: PathBuf,
         /// What is there.
         found: String,

@@ -17,7 +17,7 @@ use crate::texels::Texels;
 
 const TILE_PX: usize = 256;
 /// NASA's tiles are black or dark along the antimeridian, up to this many pixels on either side:
-/// bridged, or a model would learn to know the line.
+/// bridged, or a model would learn to recognize the line.
 const SEAM_PX: usize = 14;
 
 /// Mercator's y at a latitude (radians), from 0 in the north to 1 in the south.

@@ -34,7 +34,7 @@ impl Night {
     /// A quick look at 8 × 8 points: false where it is hopeless.
     pub(crate) fn worth_rendering(camera: &Camera, imagery: &Imagery) -> bool {
         const STEPS: usize = 8;
-        // Coarse texels know of every lamp near them.
+        // Coarse texels contain every lamp near them.
         let footprint_km = camera.pose.width_km / STEPS as f64;
         (0..STEPS * STEPS).any(|at| {
             let place = |step: usize| (step as f64 + 0.5) / STEPS as f64 * 2.0 - 1.0;

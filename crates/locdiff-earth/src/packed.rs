@@ -125,7 +125,6 @@ impl Imagery {
     }
 }
 
-/// The rows of a band.
 fn rows_of(band: usize, rows: &Rows) -> std::ops::Range<usize> {
     band * BLOCK..((band + 1) * BLOCK).min(rows.count())
 }

@@ -117,7 +117,7 @@ pub(crate) struct Sampler<'a> {
 impl Sampler<'_> {
     /// Colours and land shares (0–255) at points: `down` is the part of the way from the north
     /// pole to the south pole, `round` the part of the turn from 180° W eastward, both in 0..1;
-    /// `level` says how coarse.
+    /// `level` is how coarse.
     ///
     /// The arithmetic is written lane by lane, which the compiler turns into vectors; only the
     /// reading itself is one by one.

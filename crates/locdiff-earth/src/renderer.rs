@@ -31,7 +31,7 @@ pub struct Label {
     pub longitude: f64,
     /// Latitude of the point below the camera.
     pub below_latitude: f64,
-    /// Its longitude.
+    /// Longitude of the point below the camera.
     pub below_longitude: f64,
     /// Width that the picture takes in at the distance of its middle.
     pub width_km: f64,
@@ -41,7 +41,7 @@ pub struct Label {
     pub altitude_km: f64,
     /// Share of the picture that is land.
     pub land_fraction: f64,
-    /// By night.
+    /// Whether the view shows the Earth by night.
     pub night: bool,
     /// Which imagery it was made from, in the order given to the renderer (day or night).
     pub source: usize,

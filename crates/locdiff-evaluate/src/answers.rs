@@ -24,7 +24,7 @@ pub enum Matching {
 }
 
 impl Matching {
-    /// For people.
+    /// Words for a report.
     pub fn described(self) -> &'static str {
         match self {
             Matching::Name => "by name",
@@ -66,7 +66,7 @@ pub struct Pairs {
     pub images: Vec<String>,
     /// Where they were taken.
     pub truth: Vec<LatLon>,
-    /// The answers.
+    /// Place and, if known, density at the truth; none if the image has no answer.
     pub answers: Vec<Option<(LatLon, Option<DensityOutcome>)>>,
     /// How answers found their images.
     pub matching: Matching,
@@ -81,11 +81,11 @@ pub struct Answered {
     pub images: Vec<String>,
     /// Where they were taken.
     pub truth: Vec<LatLon>,
-    /// Where the model says they were taken.
+    /// Where they were taken by the model's prediction.
     pub predicted: Vec<LatLon>,
     /// Of each image, whether the model has answered; if not, `predicted` is the antipode.
     pub is_answered: Vec<bool>,
-    /// What the densities say of the truth, if there are densities.
+    /// Likelihood and coverage at the truth, if there are densities.
     pub outcomes: Option<Vec<DensityOutcome>>,
     /// Images of the test set, scored or not.
     pub images_in_all: usize,
@@ -260,7 +260,7 @@ fn antipode(place: LatLon) -> LatLon {
     LatLon::new(-place.latitude(), place.longitude() + 180.0).unwrap_or(place)
 }
 
-/// What a model says that says nothing: the whole Earth must be searched.
+/// The uniform density: the whole Earth must be searched.
 fn ignorance() -> DensityOutcome {
     let earth_km2 = 4.0 * std::f64::consts::PI * EARTH_RADIUS_KM * EARTH_RADIUS_KM;
     DensityOutcome { nll_nats: UNIFORM_NLL_NATS, level: 1.0, searched_area_km2: earth_km2 }

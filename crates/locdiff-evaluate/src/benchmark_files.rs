@@ -72,7 +72,7 @@ pub fn read_manifest(path: &Path) -> Result<PlaceTable, EvaluationError> {
 
 /// The manifest of a public set: its file of places and its folder of images, however these were unpacked,
 /// as CSV. With a folder of images, paths are below it, and images whose file isn't there are left out: the second
-/// value says how many.
+/// value is their number.
 pub fn make_manifest(
     benchmark: &Benchmark,
     places: &Path,

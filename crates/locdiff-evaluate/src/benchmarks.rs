@@ -12,7 +12,7 @@ pub struct Benchmark {
     pub name: &'static str,
     /// Images of the whole set, if it has a fixed number.
     pub images: Option<usize>,
-    /// What it is for.
+    /// Authors, kind of photographs, and what to know before using it.
     pub about: &'static str,
     /// Where images and places come from.
     pub source: &'static str,

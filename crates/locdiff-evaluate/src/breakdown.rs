@@ -15,7 +15,7 @@ const NOWHERE: &str = "at sea";
 pub struct Breakdown {
     /// By what: `continent`, `country` or `distance to training`.
     pub by: &'static str,
-    /// The parts.
+    /// Scores by continent, by country, or by distance to training.
     pub groups: Vec<Group>,
 }
 

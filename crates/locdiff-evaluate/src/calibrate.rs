@@ -16,7 +16,7 @@ use super::error::EvaluationError;
 use super::model_answers::{AnswerProgress, embedding_densities, image_densities};
 use super::table::PlaceTable;
 
-/// Fewer rows say too little.
+/// Fewer rows give too uncertain a fit.
 const LEAST_ROWS: usize = 100;
 /// Sharpnesses that are looked at, as logarithms: a twentieth to twenty.
 const LOG_SHARPNESS: [f64; 2] = [-3.0, 3.0];

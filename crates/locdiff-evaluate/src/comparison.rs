@@ -21,9 +21,9 @@ pub struct Paired {
 /// One score of both.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
-    /// For programs.
+    /// Name of the score in JSON, such as `accuracy_25_km`.
     pub key: String,
-    /// For people.
+    /// Name of the score in reports, such as `within 25 km`.
     pub name: String,
     /// What it is counted in.
     pub unit: Unit,

@@ -14,15 +14,15 @@ pub enum EvaluationError {
     /// A file can't be read or written.
     #[error("cannot read {path}: {source}", path = path.display())]
     File {
-        /// The file.
+        /// The file that could not be read or written.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A file isn't a table of places.
     #[error("{path}: {reason}", path = path.display())]
     Table {
-        /// The file.
+        /// The file without a table of places.
         path: PathBuf,
         /// What is wrong with it, and where.
         reason: String,
@@ -79,16 +79,16 @@ pub enum EvaluationError {
         /// One of the truth's.
         image: String,
     },
-    /// Some images have no answer, and nobody said what to make of that.
+    /// Some images have no answer, and no rule was given for counting them.
     #[error(
         "{missing} of {images} images have no answer, `{first}` for example: count them as wrong (--missing worst) or leave them out (--missing skip)"
     )]
     Missing {
         /// Images without an answer.
         missing: usize,
-        /// All images.
+        /// Number of images of the truth.
         images: usize,
-        /// One of them.
+        /// The first image without an answer.
         first: String,
     },
     /// Two models are compared on different images.
@@ -98,7 +98,7 @@ pub enum EvaluationError {
     Unpaired {
         /// An image that only one has answered.
         image: String,
-        /// The other.
+        /// The model without an answer to it.
         model: String,
     },
     /// Two sets of embeddings don't compare.
@@ -120,7 +120,7 @@ pub enum EvaluationError {
         "no answer for {image}: {reason}; count it as wrong (--missing worst) or leave it out (--missing skip)"
     )]
     Unanswered {
-        /// The image.
+        /// Name of the image.
         image: String,
         /// Why there is no answer.
         reason: String,

@@ -23,7 +23,7 @@ const BATCH: usize = 4096;
 /// Images by name, with their places.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NamedPlaces {
-    /// Their names.
+    /// Names of the images, in the order of `places`.
     pub names: Vec<String>,
     /// Where they were taken.
     pub places: Vec<LatLon>,
@@ -80,7 +80,7 @@ pub struct EmbeddingTwin {
     pub training: String,
     /// How similar they are: 1 is the same direction.
     pub cosine: f64,
-    /// How far apart they were taken, as both sets say.
+    /// How far apart they were taken, by the places of both sets.
     pub distance_km: f64,
 }
 

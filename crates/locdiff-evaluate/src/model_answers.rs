@@ -22,7 +22,7 @@ const EMBEDDINGS_TOGETHER: usize = 64;
 pub struct AnswerProgress {
     /// Images that are done.
     pub done: usize,
-    /// All of them.
+    /// Number of images to answer.
     pub total: usize,
     /// An image that has no answer, and why.
     pub without_answer: Option<(String, String)>,
@@ -103,7 +103,7 @@ fn ask(
     answers
 }
 
-/// The answer's place, and what the density says of the truth.
+/// The answer's place, and the scores of its density at the truth.
 fn scored(estimate: &Estimate, truth: LatLon) -> Answer {
     let survey = estimate.survey();
     (estimate.inference().decode.place(&survey), Some(survey.outcome(truth)))

@@ -16,7 +16,7 @@ use super::rules::Rules;
 /// How an evaluation is done.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluationOptions {
-    /// The rules.
+    /// Rules for distances, radii and GeoScore.
     pub rules: Rules,
     /// Intervals and tests; none without.
     pub resampling: Option<Resampling>,
@@ -56,7 +56,7 @@ pub enum Unit {
     Km2,
 }
 
-/// One score.
+/// A score with its interval, as a line of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScoreLine {
     /// For programs: `accuracy_25_km`.
@@ -80,11 +80,11 @@ pub struct Evaluation {
     pub model: String,
     /// On what.
     pub data: String,
-    /// The rules.
+    /// Rules for distances, radii and GeoScore.
     pub rules: Rules,
     /// How intervals were made, if any were.
     pub resampling: Option<Resampling>,
-    /// Their seed.
+    /// Seed of the resampling.
     pub seed: u64,
     /// The images.
     pub answered: Answered,
@@ -162,7 +162,7 @@ impl Evaluation {
         self.answered.images_in_all - self.images()
     }
 
-    /// All lines.
+    /// Scores of places, then scores of densities.
     pub fn lines(&self) -> impl Iterator<Item = &ScoreLine> {
         self.points.iter().chain(&self.densities)
     }

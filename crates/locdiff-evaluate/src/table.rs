@@ -4,7 +4,7 @@
 //! Columns are found by their names, in any case: GeoCLIP's `IMG_FILE,LAT,LON` or `IMG_ID`, plonk's and
 //! OSV-5M's `photo_id` or `id` with `latitude` and `longitude`, GeoEstimation's `img_id,gt_lat,predicted_lat,…`
 //! (answers and truth in one file), `locdiff predict --csv` (rank 1 counts), or plain. Without a heading,
-//! columns are latitude and longitude, maybe after the image. Degrees, unless said otherwise.
+//! columns are latitude and longitude, maybe after the image. Degrees, unless stated otherwise.
 
 use std::collections::HashMap;
 use std::f64::consts::PI;
@@ -44,7 +44,7 @@ pub struct PlaceRow {
     pub image: Option<String>,
     /// Its place; none if both numbers are empty or no numbers (`nan`), as after a failure.
     pub place: Option<LatLon>,
-    /// What the answer's density says of the truth, if the table says it.
+    /// Scores of the answer's density at the truth, if the table has them.
     pub outcome: Option<DensityOutcome>,
 }
 
@@ -91,13 +91,13 @@ impl PlaceTable {
         self.rows.iter().all(|row| row.image.is_some())
     }
 
-    /// Whether every row with a place says what the density says of the truth.
+    /// Whether every row with a place has the scores of its density.
     pub fn has_outcomes(&self) -> bool {
         let mut placed = self.rows.iter().filter(|row| row.place.is_some()).peekable();
         placed.peek().is_some() && placed.all(|row| row.outcome.is_some())
     }
 
-    /// Reads a text; an error says in which line.
+    /// Reads a text; an error has the number of the line.
     pub(crate) fn parse(text: &str, role: Role, units: Units) -> Result<PlaceTable, String> {
         // numpy writes its heading as a comment.
         let text = text.trim_start_matches('\u{feff}').trim_start_matches("# ");

@@ -1,6 +1,6 @@
 //! Of which parts of the Earth a gallery has references.
 //!
-//! About places that no reference is near, a search says nothing. Cells about five widths of the kernel wide are covered if
+//! A search gives no information about places without a reference nearby. Cells about five widths of the kernel wide are covered if
 //! a reference is in them.
 
 use std::f64::consts::PI;
@@ -82,7 +82,7 @@ impl Coverage {
     ) -> Result<(f64, Option<Density>), InvalidDensity> {
         let Some(open) = &self.uncovered else { return Ok((1.0, None)) };
         let Some((mass, beyond)) = open.of(density)? else { return Ok((1.0, None)) };
-        // Of a small part, the mass of all others says nothing.
+        // For a small part, the mass of all others is not informative.
         let covered = match &self.few {
             Some(few) => few.of(density)?.map_or(0.0, |(mass, _)| mass),
             None => 1.0 - mass,

@@ -15,7 +15,7 @@ pub enum GalleryError {
     File {
         /// What was tried.
         what: &'static str,
-        /// The file.
+        /// The file that could not be read or written.
         path: PathBuf,
         /// What the system reports.
         error: std::io::Error,
@@ -23,7 +23,7 @@ pub enum GalleryError {
     /// A description in JSON cannot be parsed.
     #[error("{} is damaged: {error}", path.display())]
     Json {
-        /// The file.
+        /// The file that is not JSON.
         path: PathBuf,
         /// What is wrong with it.
         error: serde_json::Error,
@@ -31,7 +31,7 @@ pub enum GalleryError {
     /// The directory is something else, or of another version.
     #[error("{} is {found}, this program reads {expected}", path.display())]
     Version {
-        /// The file.
+        /// `gallery.json` of the directory.
         path: PathBuf,
         /// What the file states.
         found: String,
@@ -45,7 +45,7 @@ pub enum GalleryError {
         path.display()
     )]
     Size {
-        /// The file.
+        /// The file of the wrong size.
         path: PathBuf,
         /// Its size in bytes.
         found: u64,
@@ -55,7 +55,7 @@ pub enum GalleryError {
     /// Offsets or other contents contradict each other.
     #[error("{} is damaged: {reason}", path.display())]
     Contents {
-        /// The file.
+        /// The damaged file.
         path: PathBuf,
         /// What is wrong.
         reason: String,
@@ -73,7 +73,7 @@ pub enum GalleryError {
     /// There is something at the place of the new gallery.
     #[error("{} exists: append to it, delete it, or choose another directory", path.display())]
     Exists {
-        /// The directory.
+        /// The directory that exists.
         path: PathBuf,
     },
     /// Another process is writing.

@@ -1,4 +1,4 @@
-//! What the hits of one query say about its place.
+//! The likelihood of places, given the hits of one query.
 
 use locdiff_sphere::{Density, Kernel, LatLon, PointMasses};
 
@@ -23,7 +23,7 @@ pub struct Evidence {
 }
 
 impl Likelihood {
-    /// What hits say about the place of a query. [`Likelihood::HITS`] of the best are used.
+    /// The likelihood of places, given the hits of a query. [`Likelihood::HITS`] of the best are used.
     pub fn evidence(&self, gallery: &Gallery, hits: &[Hit]) -> Result<Evidence, GalleryError> {
         let hits = &hits[..hits.len().min(Likelihood::HITS)];
         let best =
@@ -67,7 +67,7 @@ impl Evidence {
     }
 
     /// The logarithm of the likelihood ratio at a place: how much more probable these hits are if the query was taken
-    /// there than if nothing was known. 0 means that the hits say nothing; it is log(1 − share) far from all of them.
+    /// there than if nothing was known. 0 means that the hits are not informative; it is log(1 − share) far from all of them.
     pub fn log_ratio(&self, place: LatLon) -> f64 {
         let near = self.near.as_ref().map_or(f64::NEG_INFINITY, |near| near.log_density(place));
         let ratio = (near - self.prior.log_density(place)).exp();

@@ -7,7 +7,7 @@
 //! (1 − share)·p(u)·c(u) + share·Σ wᵢ K(u; xᵢ) p(xᵢ)^power/ρ(xᵢ)
 //!
 //! up to a factor, where c(u) is 1 in cells that contain references and 0 elsewhere, and p and ρ at references are relative to the
-//! uniform density. All other places keep the model's density p(u)·(1 − c(u)): about them the gallery says nothing. How
+//! uniform density. All other places keep the model's density p(u)·(1 − c(u)): the gallery gives no information about them. How
 //! probable both together are, the model says: the covered part has the probability M = ∫ p c, which the best similarity can
 //! raise or lower by odds that are fitted too (if it lowers M, by as much as hits can give away). The less probable it is
 //! that the place is covered at all, the less hits count: by the eighth power of that probability.
@@ -362,7 +362,7 @@ impl<'a> FusionFit<'a> {
 }
 
 /// Numbers of order one in which the fit moves: log sharpness, log width, level and slope of the share, log power, and what is added
-/// to the log-odds of presence: photographs may be taken where the gallery's were more often than the model knows.
+/// to the log-odds of presence: photographs may be taken where the gallery's were more often than the model predicts.
 type Point = [f64; 6];
 
 fn fitted(other: &Fusion, cases: &[Reduced], start: Option<Point>) -> (Fusion, Point) {

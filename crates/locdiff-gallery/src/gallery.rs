@@ -43,7 +43,7 @@ pub struct Gallery {
 struct Kept<T>(Mutex<Option<(f64, T)>>);
 
 impl<T: Clone> Kept<T> {
-    /// Others who want the same wait for it.
+    /// Other threads that need it wait.
     fn get<E>(&self, width_km: f64, make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((width, made)) = &*kept

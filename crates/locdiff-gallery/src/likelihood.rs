@@ -1,4 +1,4 @@
-//! What similar references say about a place: fitted numbers, and the file that stores them.
+//! How similarity becomes a likelihood of places: fitted numbers, and the file that stores them.
 //!
 //! For a query whose most similar references are at x₁, x₂, … with similarities s₁ ≥ s₂ ≥ …, the density is
 //! share·Σ wᵢ K(u; xᵢ) + (1 − share)/4π, with wᵢ proportional to exp(sharpness·sᵢ), a kernel K of a fitted width,

@@ -2,7 +2,7 @@
 //!
 //! The two coarse forms are made of the 16-bit one, so that merging segments loses nothing: rows are
 //! written again as they were written first. Each row of bytes has a bound of its error, by which a search
-//! knows which rows could still be among the best.
+//! can tell which rows could still be among the best.
 
 use half::f16;
 

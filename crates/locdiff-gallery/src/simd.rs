@@ -72,7 +72,7 @@ pub(crate) struct Products<'a> {
     pub query: &'a [i16],
     /// `[row, number]`.
     pub bytes: &'a [i8],
-    /// Which rows.
+    /// Numbers of the rows to compare.
     pub rows: &'a [u32],
     /// `[row of rows]`.
     pub products: &'a mut [i32],

@@ -1,4 +1,4 @@
-//! Building and extending galleries, such that nobody ever sees half of one.
+//! Building and extending galleries, so that no reader ever opens an incomplete one.
 //!
 //! A new gallery is written into a hidden directory beside its place and renamed at the end. New rows of an
 //! existing gallery become a new segment, which counts once `gallery.json` is replaced. A process that is

@@ -15,7 +15,7 @@ rows = [tuple(round(255 * part) for part in colormaps["inferno"](i / (COLOURS - 
 table = "\n".join(f"    [{r}, {g}, {b}]," for r, g, b in rows)
 target = Path(__file__).parent.parent / "src" / "colour_table.rs"
 target.write_text(
-    f"""//! Made by `assets/colours.py`, which says where it comes from.
+    f"""//! Made by `assets/colours.py`, which has its source.
 
 /// The colour map inferno at equal steps, from dark to light.
 pub(crate) const INFERNO: [[u8; 3]; {COLOURS}] = [

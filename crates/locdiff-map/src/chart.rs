@@ -33,7 +33,7 @@ const DEFAULT_WIDTH_PX: u32 = 800;
 /// ```
 ///
 /// Names of series stand at the ends of their lines where there is room, else in a list to the right.
-/// A chart without any point that can be shown is drawn with its axes, and says so.
+/// A chart without any point that can be shown is drawn with its axes and a note.
 #[derive(Debug, Clone)]
 pub struct Chart {
     x: AxisDescription,

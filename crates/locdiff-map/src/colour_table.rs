@@ -1,4 +1,4 @@
-//! Made by `assets/colours.py`, which says where it comes from.
+//! Made by `assets/colours.py`, which has its source.
 
 /// The colour map inferno at equal steps, from dark to light.
 pub(crate) const INFERNO: [[u8; 3]; 65] = [

@@ -129,7 +129,7 @@ impl Contents<'_> {
     }
 }
 
-/// Pixels of a picture unless it is told otherwise, for which sizes are given.
+/// Pixels of a picture unless another size is set, for which sizes are given.
 pub(crate) fn design_width(projection: Projection, with_inset: bool) -> u32 {
     match (projection, with_inset) {
         (Projection::Globe { .. } | Projection::Around { .. }, false) => 800,
@@ -299,7 +299,7 @@ fn bar_width(picture_width: f64, margin: f64, unit: f64) -> f64 {
     (BAR_WIDTH * unit).min((picture_width - 2.0 * margin) / 2.0)
 }
 
-/// A circle as a polygon whose corners nobody sees.
+/// A circle as a polygon with corners too small to be visible.
 pub(crate) fn circle([x, y]: [f64; 2], radius: f64) -> Line {
     const CORNERS: usize = 360;
     let corners = if radius > 20.0 { CORNERS } else { CORNERS / 10 };

@@ -12,7 +12,7 @@
 //! # Ok::<(), locdiff_sphere::InvalidPlace>(())
 //! ```
 //!
-//! [`Map`] says what to draw, [`Picture`] is the result. [`Chart`] draws one quantity over another in the
+//! [`Map`] describes what to draw, [`Picture`] is the result. [`Chart`] draws one quantity over another in the
 //! same style, [`Panels`] puts several pictures on one sheet. Nothing here reads or writes files, asks for
 //! the machine's fonts or uses the network: coastlines, font and colours are part of the crate. The same
 //! map gives the same bytes on the same machine; between platforms only the last bit of a sine may

@@ -124,7 +124,7 @@ impl<'a> Map<'a> {
         Map { top: log_density.is_finite().then_some(log_density), ..self }
     }
 
-    /// What the colour bar says.
+    /// Text of the color bar.
     #[must_use]
     pub fn colour_bar(self, colour_bar: ColourBar) -> Map<'a> {
         Map { colour_bar, ..self }

@@ -124,7 +124,7 @@ impl Plane {
         }
     }
 
-    /// From chart to plane.
+    /// Projects degrees into the plane of the map, in radians.
     pub(crate) fn plane_from_chart(self, [longitude, latitude]: [f64; 2]) -> [f64; 2] {
         match self {
             Plane::Equirectangular => [longitude.to_radians(), latitude.to_radians()],

@@ -201,7 +201,7 @@ fn path(lines: &[Line]) -> String {
     data
 }
 
-/// Two digits after the point, without zeros that say nothing.
+/// Two digits after the point, without trailing zeros.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');

@@ -1,4 +1,4 @@
-//! The models, and what they say of a batch of images: the server without HTTP.
+//! The models, and their answers for a batch of images: the server without HTTP.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -25,7 +25,7 @@ use crate::wire::{Embedded, Failed, Outcome};
 pub struct SentImage {
     /// As the client named it.
     pub name: Option<String>,
-    /// The file.
+    /// Content of the file.
     pub bytes: Bytes,
 }
 
@@ -108,7 +108,6 @@ impl Engine {
         &self.models
     }
 
-    /// A model by its name.
     pub(crate) fn model(&self, name: &str) -> Result<&Geolocator, Problem> {
         let found = self.models.iter().find(|model| model.identity().name == name);
         found.ok_or_else(|| {
@@ -177,7 +176,7 @@ impl Engine {
         let read: Vec<(Read, Option<Photo>, Option<Problem>)> =
             jobs.par_iter().map(|(image, _)| self.read(image)).collect();
         let mut made: BTreeMap<usize, Made> = BTreeMap::new();
-        // Those that want the same, with what was read of them.
+        // Images with equal options, with what was read of them.
         let mut groups: Vec<(&Wanted, Vec<Job>)> = Vec::new();
         for (index, (read, photo, problem)) in read.into_iter().enumerate() {
             let wanted = jobs[index].1;
@@ -298,7 +297,7 @@ impl Engine {
 }
 
 impl Wanted {
-    /// Whether images of both wishes can be computed together.
+    /// Whether images with these two sets of options can be computed together.
     fn is_asked_like(&self, other: &Wanted) -> bool {
         match (self, other) {
             (Wanted::Place(a), Wanted::Place(b)) => {

@@ -56,9 +56,9 @@ pub enum ServeError {
         "cannot listen at {address}: {source}. Another server may be running there: choose another port with --port"
     )]
     Listen {
-        /// Which.
+        /// Address and port to listen at.
         address: SocketAddr,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// A model could not be opened.
@@ -181,7 +181,7 @@ impl Server {
         upkeep.abort();
         app.images.close();
         app.densities.close();
-        // Models that are still being opened have nobody waiting for them.
+        // No request waits for models that are still being opened.
         if let Ok(Ok(threads)) = tokio::time::timeout_at(deadline, opener).await {
             workers.extend(threads);
         }

@@ -154,7 +154,7 @@ fn wrong(detail: String) -> Problem {
     Problem::new(BAD_OPTION, detail)
 }
 
-/// A stranger's text, not longer than one wants to read.
+/// Text of a request, shortened for a message.
 fn shown(text: &str) -> String {
     text.chars().take(60).collect()
 }

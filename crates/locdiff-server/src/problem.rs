@@ -1,4 +1,4 @@
-//! What went wrong, as RFC 9457 wants it: `application/problem+json`.
+//! Problems in the format of RFC 9457: `application/problem+json`.
 
 use std::borrow::Cow;
 

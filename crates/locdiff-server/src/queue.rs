@@ -1,6 +1,6 @@
 //! Between requests and workers: a queue that is never longer than can be served in time.
 //!
-//! A job is admitted if it can expect its answer within `max_wait`, or if nobody waits; otherwise it is refused at once,
+//! A job is admitted if it can expect its answer within `max_wait`, or if the queue is empty; otherwise it is rejected at once,
 //! which costs next to nothing. What was admitted is answered. How long it takes is estimated from the cost of what is ahead, and
 //! from how many seconds a unit of cost took of late: images cost one each, densities what the library predicts. Costly jobs are
 //! overtaken by cheap ones, for a while that grows with their cost; equal jobs never overtake each other. A batch is
@@ -19,7 +19,7 @@ pub(crate) const PATIENCE: f64 = 5.0;
 
 /// Something that can wait.
 pub(crate) trait Job {
-    /// How much work it is, in a unit that all jobs of a queue share; nothing once nobody waits for it.
+    /// How much work it is, in a unit that all jobs of a queue share; zero once its client has gone.
     fn cost(&self) -> f64;
 }
 

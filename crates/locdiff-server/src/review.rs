@@ -30,7 +30,7 @@ use crate::{access, options, page, routes, thumbnail};
 
 /// Decisions about a hundred thousand pictures.
 const MOST_BYTES: u64 = 16 << 20;
-/// Of a thumbnail whose size nobody says: pixels along the longer side.
+/// Default size of a thumbnail: pixels along the longer side.
 const SIDE: u64 = 256;
 
 /// A library under review.

@@ -152,7 +152,7 @@ async fn make(
     let Received { bytes, mut memory } = received;
     let images = images_in(headers, bytes, &app.settings).await?;
     drop(receiving);
-    // What is no image, or a bomb, is told before it waits. Headers can be long: not on the threads that listen.
+    // Files that are no images, and decompression bombs, are rejected before they wait. Headers can be long: not on the threads that listen.
     let options = read_options(&app.settings);
     let (images, sizes) = tokio::task::spawn_blocking(move || {
         let examine = |image: &SentImage| locdiff::Photo::examine(&image.bytes, &options);

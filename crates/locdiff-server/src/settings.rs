@@ -99,7 +99,7 @@ impl Default for Settings {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{setting}: {reason}")]
 pub struct InvalidSetting {
-    /// Which.
+    /// Name of the setting, as on the command line.
     pub setting: &'static str,
     /// What is wrong with it.
     pub reason: String,

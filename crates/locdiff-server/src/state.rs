@@ -95,7 +95,7 @@ impl Shared {
     }
 }
 
-/// Stops work that nobody waits for any longer.
+/// Stops work whose client has gone.
 struct Present(Stop);
 
 impl Drop for Present {

@@ -10,7 +10,7 @@ use crate::problem::Problem;
 /// An image's embedding.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Embedded {
-    /// The image.
+    /// Name, checksum and size of the image.
     pub image: ImageFacts,
     /// The model whose encoder looked at it.
     pub model: ModelFacts,
@@ -21,9 +21,9 @@ pub struct Embedded {
 /// An image without an answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Failed {
-    /// The image.
+    /// Name, checksum and size of the image.
     pub image: ImageFacts,
-    /// Why.
+    /// Why there is no answer.
     pub problem: Problem,
 }
 
@@ -32,7 +32,7 @@ pub struct Failed {
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum Outcome<T> {
-    /// An answer.
+    /// The model returned an answer.
     Answered(Box<T>),
     /// None.
     Failed(Failed),

@@ -41,7 +41,7 @@ impl Job for ImageJob {
 /// Something to be done with a density: a map to be drawn.
 pub(crate) struct DensityJob {
     pub(crate) expected_seconds: f64,
-    /// Stopped when nobody waits for it any longer.
+    /// Stopped when its client has gone.
     pub(crate) stop: Stop,
     /// Answers; whether it was done, not stopped.
     pub(crate) work: Box<dyn FnOnce() -> bool + Send>,
@@ -99,7 +99,7 @@ pub(crate) fn start(app: &App, engine: &Arc<Engine>) -> std::io::Result<Vec<Join
         thread::Builder::new().name(format!("density-{number}")).spawn(move || {
             while let Some(mut batch) = queue.take() {
                 for job in std::mem::take(&mut batch.jobs) {
-                    // Whoever asked may have gone: no work for nobody.
+                    // The client may have gone: then there is nothing to do.
                     batch.is_typical = !job.stop.is_stopped()
                         && catch_unwind(AssertUnwindSafe(job.work)).unwrap_or_else(|_| {
                             tracing::error!("work on a density panicked");
@@ -114,7 +114,7 @@ pub(crate) fn start(app: &App, engine: &Arc<Engine>) -> std::io::Result<Vec<Join
 
 fn work(mut images: Vec<ImageJob>, engine: &Engine, metrics: &Metrics) {
     images.retain(|job| {
-        // Whoever asked may have gone: no work for nobody.
+        // The client may have gone: then there is nothing to do.
         let gone = job.reply.is_closed();
         metrics.abandoned.increment(u64::from(gone));
         !gone
@@ -129,7 +129,7 @@ fn work(mut images: Vec<ImageJob>, engine: &Engine, metrics: &Metrics) {
     metrics.batch_images.record(images.len() as f64);
     let asked: Vec<(&SentImage, &Wanted)> =
         images.iter().map(|job| (&job.image, job.wanted.as_ref())).collect();
-    // One image that nobody foresaw must not take the others along, nor the server.
+    // A panic caused by one image must not affect the other images, nor the server.
     let made = catch_unwind(AssertUnwindSafe(|| engine.make(&asked)));
     metrics.batch_s.record(began.elapsed().as_secs_f64());
     let made = made.unwrap_or_else(|_| {
@@ -144,7 +144,7 @@ fn work(mut images: Vec<ImageJob>, engine: &Engine, metrics: &Metrics) {
     });
     for (job, made) in images.into_iter().zip(made) {
         drop(job.memory);
-        // An answer that nobody waits for any longer.
+        // The client has gone.
         let _ = job.reply.send(made);
     }
 }

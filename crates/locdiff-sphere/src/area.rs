@@ -1,6 +1,6 @@
 //! Parts of the Earth: circles, boxes and polygons.
 //!
-//! What a probability density can be restricted to. Each shape knows whether it contains a
+//! What a probability density can be restricted to. Each shape can test whether it contains a
 //! place, how large it is, and (for integration over a quadtree of cells) whether a
 //! rectangle of latitudes and longitudes lies inside it, outside it, or is cut by its edge.
 //! Areas are on the sphere of radius [`EARTH_RADIUS_KM`]. Tested against closed forms and
@@ -100,7 +100,7 @@ pub enum InvalidArea {
     /// A polygon has no rings.
     #[error("polygon {polygon} has no ring; give at least its exterior")]
     NoRings {
-        /// Which polygon.
+        /// Index of the polygon.
         polygon: usize,
     },
     /// A point's latitude is not a number between −90 and 90.
@@ -109,9 +109,9 @@ pub enum InvalidArea {
          and 90 degrees; GeoJSON writes [longitude, latitude], are they swapped?"
     )]
     PointLatitude {
-        /// Which polygon.
+        /// Index of the polygon.
         polygon: usize,
-        /// Which of its rings.
+        /// Index of the ring in the polygon.
         ring: usize,
         /// Which point of the ring.
         point: usize,
@@ -124,9 +124,9 @@ pub enum InvalidArea {
          -540 and 540 degrees; add or subtract full turns of 360"
     )]
     PointLongitude {
-        /// Which polygon.
+        /// Index of the polygon.
         polygon: usize,
-        /// Which of its rings.
+        /// Index of the ring in the polygon.
         ring: usize,
         /// Which point of the ring.
         point: usize,
@@ -138,9 +138,9 @@ pub enum InvalidArea {
         "polygon {polygon}, ring {ring} has {distinct} distinct points; a ring needs at least 3"
     )]
     FewPoints {
-        /// Which polygon.
+        /// Index of the polygon.
         polygon: usize,
-        /// Which of its rings.
+        /// Index of the ring in the polygon.
         ring: usize,
         /// How many distinct points it has.
         distinct: usize,
@@ -151,9 +151,9 @@ pub enum InvalidArea {
          cut it into several polygons"
     )]
     Span {
-        /// Which polygon.
+        /// Index of the polygon.
         polygon: usize,
-        /// Which of its rings.
+        /// Index of the ring in the polygon.
         ring: usize,
         /// Its width in degrees of longitude.
         span: f64,
@@ -164,7 +164,7 @@ pub enum InvalidArea {
          to enclose a pole, let its ring run along latitude 90 or -90"
     )]
     NoArea {
-        /// Which polygon.
+        /// Index of the polygon.
         polygon: usize,
     },
     /// There are too many points.
@@ -200,9 +200,9 @@ pub enum InvalidArea {
          or longitudes; write it with longitudes between those of the exterior ({west} to {east})"
     )]
     HoleOutside {
-        /// Which polygon.
+        /// Index of the polygon.
         polygon: usize,
-        /// Which of its rings.
+        /// Index of the ring in the polygon.
         ring: usize,
         /// The smallest longitude of the exterior, in degrees.
         west: f64,
@@ -212,7 +212,7 @@ pub enum InvalidArea {
 }
 
 impl Area {
-    /// The whole Earth.
+    /// Area of the whole Earth.
     pub(crate) const WHOLE_KM2: f64 = 4.0 * PI * EARTH_RADIUS_KM * EARTH_RADIUS_KM;
 
     /// All places within `radius_km` of `centre`. The radius must be positive and finite;
@@ -319,7 +319,7 @@ impl Area {
 }
 
 impl Circle {
-    /// The centre.
+    /// Middle of the circle, on the sphere.
     pub fn centre(&self) -> LatLon {
         self.centre
     }

@@ -166,7 +166,7 @@ impl Meter {
         !self.is_over.get()
     }
 
-    /// Whether nobody said stop. What was begun may end anyhow: nobody wants the result.
+    /// Whether the work was not stopped. After a stop the result is discarded.
     pub(crate) fn goes_on(&self) -> bool {
         !self.stop.as_ref().is_some_and(Stop::is_stopped)
     }

@@ -35,7 +35,7 @@ pub enum InvalidCoefficients {
     NotFinite {
         /// Its index, l² + l + m.
         index: usize,
-        /// Its value.
+        /// The infinite or undefined number.
         value: f64,
     },
 }
@@ -46,7 +46,7 @@ impl Coefficients {
         Basis::new(max_degree).encode(place)
     }
 
-    /// All coefficients zero.
+    /// The function that is zero everywhere; as an exponential density it is uniform.
     pub fn zeros(max_degree: usize) -> Coefficients {
         Coefficients { max_degree, values: vec![0.0; coefficient_count(max_degree)] }
     }

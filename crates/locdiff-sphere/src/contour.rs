@@ -1,6 +1,6 @@
 //! Outlines of a level set {f ≥ 0} on the sphere, as polygons of longitude and latitude.
 //!
-//! Convention: degrees, longitude first, polygons as RFC 7946 (GeoJSON) wants them: within
+//! Convention: degrees, longitude first, polygons as in RFC 7946 (GeoJSON): within
 //! [−180, 180] × [−90, 90], cut at the antimeridian, along latitude ±90 where they contain a
 //! pole; exteriors counter-clockwise, holes clockwise, rings closed. Edges are straight in
 //! that plane.

@@ -31,7 +31,7 @@ impl Cost {
         Cost(cells)
     }
 
-    /// In cells.
+    /// The cost as a number of mesh cells.
     pub const fn cells(self) -> f64 {
         self.0
     }
@@ -261,7 +261,7 @@ impl Estimate {
         // Each point is seen by the cells around it, unless there are so many that they are summed as one.
         let summed: f64 = heavy.iter().map(|(_, (_, points))| points.min(MOST_SUMMED)).sum();
         let once = POINTS_PER_CELL * (count as f64 + summed * leaves.min(SEEN_BY)) + FLAT * flat;
-        // Those of the Earth that a cell sees, however small it is.
+        // Points of the Earth that every cell includes, however small it is.
         let near = count as f64 * (4.0 * width).powi(2).min(1.0);
         // Without a point there, the area holds a part of far ones, or of what is everywhere.
         let spread_km2 = match heavy.len() {

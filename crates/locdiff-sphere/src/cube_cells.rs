@@ -242,7 +242,7 @@ impl CubeCover {
         CubeCover { cells, numbers }
     }
 
-    /// The cells.
+    /// Disjoint cells that cover the sphere; the index of a cell is its number.
     pub fn cells(&self) -> &[CubeCell] {
         &self.cells
     }
@@ -287,7 +287,6 @@ mod tests {
         assert!(largest / smallest < 2.0, "{}", largest / smallest);
     }
 
-    /// Areas are shares of uniform places.
     #[test]
     fn baseline_areas_are_shares_of_uniform_places() {
         let places = Anchors::fibonacci(200_000);

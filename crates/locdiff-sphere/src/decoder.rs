@@ -30,7 +30,7 @@ const OVERSAMPLING: usize = 3;
 /// A local maximum of a function on the sphere.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Peak {
-    /// Where it is.
+    /// Place of the maximum.
     pub place: LatLon,
     /// The function's value there.
     pub value: f64,

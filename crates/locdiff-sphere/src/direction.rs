@@ -1,4 +1,4 @@
-//! A point as the harmonics want it: folded to the northern hemisphere, with the small
+//! A point in the form that the harmonics need: folded to the northern hemisphere, with the small
 //! quantity 1 − cos θ computed without cancellation.
 
 use crate::LatLon;

@@ -2,7 +2,7 @@
 //! pair of mirrored rings.
 //!
 //! Coefficients come in as cosine and sine rows (see [`triangle`]). Spectra are laid out as
-//! the FFT wants them, `[function, pair, longitude]`, for the complex signal north + i·south: with
+//! the FFT needs them, `[function, pair, longitude]`, for the complex signal north + i·south: with
 //! N_m = (a − i·b)/2 the spectrum of a northern ring with cosine and sine sums a and b, and
 //! S_m that of the southern one, entry m is N_m + i·S_m and entry n − m is
 //! conj(N_m) + i·conj(S_m). Even and odd degrees are summed apart, because

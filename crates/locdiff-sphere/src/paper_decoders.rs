@@ -3,7 +3,7 @@
 //! "As published" means: plain sums over the anchors, which stand for the sphere, and a
 //! window ρ that is a cap. In the mode-seeking decoder the places that compete are the
 //! anchors themselves; the KL decoder, in closed form, searches continuously. Its
-//! expectation stays a sum over anchors: on a grid, exp F wants more than the grid of F.
+//! expectation stays a sum over anchors: exp F needs a finer grid than F.
 //! Kept to compare with; [`Decoder`] is exact and far cheaper.
 
 use crate::{Anchors, Basis, Coefficients, Decoder, EARTH_RADIUS_KM, LatLon, PlaceIndex};
@@ -29,7 +29,7 @@ impl AnchorDecoder {
         }
     }
 
-    /// The anchors.
+    /// The places that the decoder chooses from.
     pub fn anchors(&self) -> &Anchors {
         &self.anchors
     }

@@ -123,7 +123,7 @@ impl LatLon {
 }
 
 /// The mean of places on the sphere: the direction of the mean of their unit vectors.
-/// Unlike the mean of latitudes and longitudes it knows no antimeridian and no poles. `None`
+/// Unlike the mean of latitudes and longitudes it has no special cases at the antimeridian and the poles. `None`
 /// if there are no places or they cancel out, as two antipodes do.
 pub fn mean_place(places: &[LatLon]) -> Option<LatLon> {
     let mut sum = [0.0; 3];

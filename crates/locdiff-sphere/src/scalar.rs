@@ -1,4 +1,4 @@
-//! The two number types that leave this crate: f64, and f32 where a tensor wants it.
+//! The two number types that leave this crate: f64, and f32 for tensors.
 
 /// `f32` or `f64`. The mathematics is done in f64; only large arrays come in both.
 pub trait Scalar: rustfft::FftNum + Default + sealed::Sealed {

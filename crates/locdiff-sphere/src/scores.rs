@@ -2,7 +2,7 @@
 //!
 //! Everything that publishes a number takes it from here. [`PointScores`] judges one place
 //! per image, [`DensityScores`] a density per image; what they return is a [`Score`], which
-//! keeps the number of each image and so knows its value, its bootstrap [`Interval`] and its
+//! keeps the number of each image and so has its value, its bootstrap [`Interval`] and its
 //! [`Comparison`] with another model on the same images. [`ManifoldScores`] compares clouds of places.
 //!
 //! Convention: distances in km on the sphere of radius [`crate::EARTH_RADIUS_KM`] (or by another
@@ -53,7 +53,7 @@ pub enum InvalidScores {
         quantity: &'static str,
         /// Which image, counted from 0.
         index: usize,
-        /// The number.
+        /// The number that was given.
         value: f64,
         /// What would be valid.
         allowed: &'static str,

@@ -158,7 +158,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// The probability of an area.
+    /// Integral of the density over an area.
     pub fn probability_in(&self, area: &Area) -> f64 {
         self.extent(&AreaBorder { tiling: self.mesh.tiling, area }).mass.min(1.0)
     }

@@ -18,7 +18,7 @@ use crate::{Coefficients, Grid, Scalar, coefficient_count};
 /// Synthesis (coefficients → values) and analysis (values → coefficients) on one grid.
 ///
 /// Arrays are row-major: coefficients `[batch, (max_degree + 1)²]`, values
-/// `[batch, ring, longitude]`. `T` is f64, or f32 where a tensor wants it. The object is
+/// `[batch, ring, longitude]`. `T` is f64, or f32 for tensors. The object is
 /// immutable: several threads may share it, each with its part of a batch.
 ///
 /// ```
@@ -101,7 +101,7 @@ impl<T: Scalar> Transform<T> {
         }
     }
 
-    /// The grid.
+    /// Rings and longitudes on which functions are synthesized and analyzed.
     pub fn grid(&self) -> &Grid {
         &self.grid
     }

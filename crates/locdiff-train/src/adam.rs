@@ -88,7 +88,7 @@ struct Factors {
 }
 
 impl Adam {
-    /// An optimiser that remembers nothing yet.
+    /// An optimizer with empty moments.
     pub fn new(config: AdamConfig) -> Adam {
         Adam { config, steps: 0, moments: BTreeMap::new() }
     }

@@ -18,7 +18,7 @@ const LITTLE_AT_FULL_NOISE: f64 = 0.05;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingConfig {
-    /// The network.
+    /// Shape of the network, and how embeddings are scaled.
     pub network: NetworkConfig,
     /// The noise levels.
     #[serde(default)]
@@ -40,7 +40,7 @@ pub struct TrainingConfig {
     pub inference: InferenceOptions,
 }
 
-/// The network but for the length of its condition, which the data know.
+/// Shape of the network, except the length of its condition, which comes from the data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkConfig {
@@ -168,7 +168,7 @@ pub enum Decay {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunConfig {
-    /// Steps in all.
+    /// Number of optimizer steps of the whole run.
     pub steps: u64,
     /// Rows per step.
     pub batch: usize,
@@ -231,15 +231,15 @@ pub enum InvalidConfig {
     /// The file could not be read.
     #[error("cannot read {path}: {source}", path = path.display())]
     File {
-        /// The file.
+        /// The TOML file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// It is not TOML, or has names that we don't know.
+    /// It is not TOML, or has unknown names.
     #[error("{path}: {reason}", path = path.display())]
     Format {
-        /// The file.
+        /// The TOML file.
         path: PathBuf,
         /// What is wrong, with the line.
         reason: String,

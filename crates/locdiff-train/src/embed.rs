@@ -172,7 +172,7 @@ pub struct EmbedSummary {
     pub finished: bool,
     /// Rows in the directory, those from before an interruption included.
     pub rows: u64,
-    /// Those of them whose place nobody knows, in `without-place`.
+    /// Those of them without a place, in `without-place`.
     pub without_place: u64,
     /// Rows that were there already.
     pub resumed_rows: u64,

@@ -2,7 +2,7 @@
 //!
 //! Embeddings with places live in Parquet shards ([`ShardWriter`], [`Dataset`], [`Stream`]). A
 //! [`TrainingConfig`] (TOML) fixes a run; [`train`] does it, with checkpoints, a log and scores
-//! on held-out rows; [`Plan`] says beforehand what it will need.
+//! on held-out rows; [`Plan`] estimates beforehand what it will need.
 
 mod adam;
 mod average;

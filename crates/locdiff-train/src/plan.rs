@@ -22,7 +22,7 @@ const MEASURED_STEPS: usize = 3;
 pub struct Plan {
     /// Numbers in the network.
     pub parameters: usize,
-    /// Steps in all.
+    /// Number of optimizer steps of the whole run.
     pub steps: u64,
     /// Rows in all, over all passes.
     pub rows: u64,

@@ -132,7 +132,6 @@ impl Replicas {
     }
 }
 
-/// The slices of a replica.
 fn share(replica: usize, replicas: usize, slices: usize) -> Range<usize> {
     slices * replica / replicas..slices * (replica + 1) / replicas
 }

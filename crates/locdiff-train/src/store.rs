@@ -18,20 +18,20 @@ use tokio::runtime::{Builder, Runtime};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The store doesn't answer, or refuses.
+    /// The store does not respond, or denies access.
     #[error("cannot {what} {location}: {error}")]
     Store {
         /// What was tried.
         what: &'static str,
         /// The object or prefix.
         location: String,
-        /// What the store says.
+        /// The store's error.
         error: object_store::Error,
     },
     /// The location is neither a directory nor an address that this build reads.
     #[error("cannot open {location}: {reason}")]
     Location {
-        /// The location.
+        /// Path or address as it was given.
         location: String,
         /// Why not.
         reason: &'static str,

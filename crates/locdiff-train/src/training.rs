@@ -1,4 +1,4 @@
-//! The training step: noise is added to the truth, the network says what it sees, and its
+//! The training step: noise is added to the truth, the network predicts, and its
 //! weights move.
 //!
 //! All randomness of a step comes from (seed, step): a run that is resumed draws what the
@@ -207,7 +207,7 @@ impl Training {
                     self.mean(site, denoiser, &places[own.clone()], embeddings, draws, &points);
                 if own.len() == rows { mean } else { mean * (own.len() as f64 / rows as f64) }
             });
-        // Taken out, not cloned: weights that nobody shares are updated in place.
+        // Taken out, not cloned: weights that are not shared are updated in place.
         let denoiser = std::mem::replace(&mut self.denoiser, self.averaged.clone());
         let (denoiser, gradient_norm) = self.optimizer.step(rate, denoiser, gradients);
         self.denoiser = denoiser;

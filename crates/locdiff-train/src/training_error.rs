@@ -13,35 +13,35 @@ use crate::data::DataError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainingError {
-    /// The configuration.
+    /// The configuration contradicts itself, or has names that are not known.
     #[error(transparent)]
     Config(#[from] InvalidConfig),
-    /// The noise levels.
+    /// The schedule has no steps, or its noisiest level still reveals the place.
     #[error(transparent)]
     Schedule(#[from] InvalidSchedule),
-    /// The data.
+    /// The embeddings cannot be read.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// A checkpoint.
+    /// A checkpoint cannot be read, or belongs to another run.
     #[error(transparent)]
     Checkpoint(#[from] InvalidCheckpoint),
-    /// The model at the end.
+    /// The model directory could not be written.
     #[error(transparent)]
     Model(#[from] InvalidModel),
-    /// The run's own files.
+    /// A file of the run could not be written.
     #[error("cannot write {path}: {error}", path = path.display())]
     File {
-        /// The file.
+        /// The file that could not be written.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         error: std::io::Error,
     },
     /// A file of the run can't be read.
     #[error("cannot read {path}: {error}", path = path.display())]
     Unreadable {
-        /// The file.
+        /// The file that could not be read.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         error: std::io::Error,
     },
     /// An earlier version began the run, and didn't write what its embeddings are.
@@ -50,7 +50,7 @@ pub enum TrainingError {
          --resume`, which writes the file", path = path.display()
     )]
     NoRunData {
-        /// The file.
+        /// `data.json` of the run.
         path: PathBuf,
     },
     /// The run was begun on other embeddings.

@@ -1,4 +1,4 @@
-//! Training: it learns, it goes on as if nothing had happened, and it says what is wrong.
+//! Training: it learns, it resumes exactly, and its errors have a reason.
 
 #![expect(clippy::unwrap_used, reason = "a test that unwraps fails, as it should")]
 
@@ -17,7 +17,7 @@ use locdiff_train::{
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Embeddings that say where the place is: its unit vector, some products and a little noise.
+/// Embeddings that contain the place: its unit vector, some products and a little noise.
 fn write_data(directory: &Path, rows: usize) -> Dataset {
     let layout = Layout {
         encoder: EncoderRecord::of_identity("test"),

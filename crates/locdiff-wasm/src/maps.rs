@@ -99,7 +99,7 @@ impl Maps {
         self.densities.remove(&number);
     }
 
-    /// The density itself.
+    /// The density under a number that [`Maps::open`] or [`Maps::restrict`] returned.
     pub fn density(&self, number: u32) -> Result<&Density, Problem> {
         self.densities.get(&number).ok_or(Problem::Unknown(number))
     }

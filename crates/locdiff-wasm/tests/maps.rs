@@ -1,4 +1,4 @@
-//! What the page is told, against `locdiff-sphere` asked directly.
+//! Results for the page, compared with direct calls of `locdiff-sphere`.
 
 use locdiff_sphere::{
     Area, Coefficients, CubeCell, Density, DensityRecord, Kernel, LatLon, PointMasses,
@@ -266,7 +266,6 @@ fn points_are_spread_as_the_program_spreads_them() {
     assert!((share - direct.survey().probability_in(&brazil)).abs() < 1e-3);
 }
 
-/// A density of every kind.
 fn every_kind() -> Vec<Density> {
     let exponential = Density::exponential(&two_peaks());
     let linear = Density::linear(&two_peaks().smoothed(1000.0));

@@ -43,7 +43,7 @@ impl io::Write for Checksum {
     }
 }
 
-/// Of bytes.
+/// SHA-256 as hexadecimal digits.
 pub fn sha256(bytes: &[u8]) -> String {
     let mut checksum = Checksum::default();
     checksum.update(bytes);

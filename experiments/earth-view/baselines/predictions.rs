@@ -1,4 +1,4 @@
-//! What every method said of every view, as it is committed.
+//! The committed answers of every method for every view.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -11,7 +11,7 @@ use locdiff_sphere::LatLon;
 
 const NUMBERS: usize = 4;
 
-/// What a method said of one view.
+/// The answer of a method for one view.
 #[derive(Debug, Clone, Copy)]
 pub struct Prediction {
     pub place: LatLon,

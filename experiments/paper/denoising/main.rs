@@ -1,7 +1,7 @@
 //! The paper's figure of the denoising after 0, 10, 20, 100 and 200 steps, by the example
 //! model: two views from above, each from two seeds.
 //!
-//! What is drawn is the density that the model believes in at that step: under likelihood the output is
+//! What is drawn is the density that the model predicts at that step: under likelihood the output is
 //! a density at every step. `--quick` draws into target/.
 
 use std::path::PathBuf;

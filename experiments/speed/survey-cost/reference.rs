@@ -42,7 +42,7 @@ pub fn errors(count: u64) -> (f64, f64) {
         let Density::Restriction(restriction) = &part else { continue };
         let coarse = log_probability(&density, centre, radius_km, 1);
         let expected = log_probability(&density, centre, radius_km, 2);
-        // Where the reference doesn't know it itself.
+        // Where the reference itself is inexact.
         if (coarse - expected).abs() > 5e-4 {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Do densities keep their promises?
+//! Conformance of densities.
 //!
 //! The log-normaliser against references that share no code with it: for e = t·Y(p) the
 //! exact one-dimensional integral, otherwise a grid whose spacing is below the narrowest
@@ -7,7 +7,7 @@
 //! And what a trained network gave out (`paper/answers`). Regions against
 //! `reference.rs`, basins by their sum. `--quick` takes fewer places.
 //!
-//! Fails if a promise is broken, except for the cost: machines differ.
+//! Fails if a bound is exceeded, except for the cost: machines differ.
 
 mod reference;
 

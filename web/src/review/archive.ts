@@ -14,7 +14,7 @@ export interface Picture {
   time: string | null;
   kind: "photo" | "graphic";
   gps: LatLon | null;
-  /** The estimate. */
+  /** The place that the model predicts, before any decision. */
   place: LatLon | null;
   place_name: string | null;
   /** 0 to 1: a probability if the model is calibrated, else a score. */

@@ -38,7 +38,7 @@ interface Row {
   content: string;
 }
 
-/** What a picture's second line says. */
+/** The second line of a picture. */
 export function aboutPicture(picture: Picture): string {
   if (picture.error !== null) return `Error: ${picture.error}`;
   if (picture.kind === "graphic") return "Graphic, not located";

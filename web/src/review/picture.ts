@@ -15,7 +15,7 @@ export interface Shown {
   chooseCandidate(index: number): void;
 }
 
-/** What stands on the map, and who says so. */
+/** What stands on the map, and its source. */
 function eyebrow({ picture, archive: { model } }: Shown): string {
   if (picture.decision === "moved") return "Placed by you";
   if (picture.gps !== null) return "GPS in the file";

@@ -1,4 +1,4 @@
-// A report for somebody's file: one HTML document that asks nobody for anything.
+// A report for somebody's file: one HTML document that loads nothing.
 
 import { cornersOf, keptWords } from "../constraints";
 import { asked, bytes, coordinates, heading, km, km2, measuredKm, percent } from "../format";

@@ -1,4 +1,4 @@
-// A browser that remembers what it saw: requests, errors, violations of the policy.
+// A browser that records requests, errors, violations of the policy.
 
 import { chromium } from "playwright-core";
 

@@ -12,7 +12,7 @@ class ModelError(Error, ValueError):
 
 
 class ModelMissingError(ModelError, OSError):
-    """A model is known, but not on this machine. The message says how to get it."""
+    """A model is known, but not on this machine. The message explains how to get it."""
 
 
 class ImageError(Error, ValueError):
@@ -40,4 +40,4 @@ class ForkError(Error, RuntimeError):
 
 
 class MissingPackageError(Error, ImportError):
-    """A package that is not required is needed for this. The message says how to install it."""
+    """A package that is not required is needed for this. The message explains how to install it."""

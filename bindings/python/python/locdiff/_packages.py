@@ -9,7 +9,7 @@ from ._errors import MissingPackageError
 
 
 def needed(package: str, purpose: str, extra: str | None = None) -> Any:
-    """Imports a package, or says how to get it."""
+    """Imports a package; the error explains how to get it."""
     try:
         return importlib.import_module(package)
     except ImportError as error:

@@ -163,7 +163,7 @@ def _run_on_ray(
     ray = needed("ray", 'engine "ray"', "ray")
     if not ray.is_initialized():
         ray.init(address=address or "auto", log_to_driver=False)
-    # A machine that dies is Ray's business, and its units are repeated; an exception is ours.
+    # Ray repeats units of lost machines; exceptions are handled here.
     task = ray.remote(num_cpus=cpus, max_retries=-1, retry_exceptions=False)(_on_a_machine)
     attempts = dict.fromkeys(todo, 0)
     waiting = list(reversed(todo))
@@ -199,7 +199,7 @@ def _run_on_ray(
 def _run_on_spark(
     job: str, todo: list[int], cpus: int | None, device: str, spark: Any, stalled_after: float, seen: Callable[[Report], None]
 ) -> None:
-    """A partition of one row per unit. `spark.task.maxFailures` says how often a unit may fail."""
+    """A partition of one row per unit. `spark.task.maxFailures` is how often a unit may fail."""
     sql = needed("pyspark.sql", 'engine "spark"', "spark")
     pyarrow = needed("pyarrow", 'engine "spark"', "spark")
     if spark is None:

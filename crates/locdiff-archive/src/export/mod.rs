@@ -22,9 +22,9 @@ use crate::library::{Decision, Entry};
 /// A picture on a map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pin {
-    /// Its path.
+    /// Path of the picture, as the library stores it.
     pub path: String,
-    /// Where.
+    /// The accepted, measured or estimated place: `source` tells which.
     pub place: LatLon,
     /// How that is known.
     pub source: PinSource,

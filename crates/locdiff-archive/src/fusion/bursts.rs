@@ -1,6 +1,6 @@
 //! Bursts: pictures within seconds show the same scene, and a model errs on all of them alike.
 //!
-//! A burst is one sighting. Its density is the geometric mean of those of its pictures: identical ones say as much as one of
+//! A burst is one sighting. Its density is the geometric mean of those of its pictures: identical ones count as one of
 //! them, not more.
 
 use locdiff_sphere::Density;
@@ -53,7 +53,7 @@ impl Burst {
         }
         match Density::product(densities) {
             Ok(density) => Sighting::pictured(time_s, density),
-            // They have no place in common: the first speaks for all.
+            // They have no place in common: only the first counts.
             Err(_) => first.clone(),
         }
     }

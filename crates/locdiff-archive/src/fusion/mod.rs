@@ -8,7 +8,7 @@
 //! What is assumed, and what is not:
 //! * Single densities are evidence on a uniform prior. They are independent of each other, but for pictures of one burst
 //!   ([`FusionOptions::burst_s`]), which repeat the same evidence and are pooled.
-//! * A model may be wrong with a small probability, whatever its density says.
+//! * A model may be wrong with a small probability, whatever its density.
 //! * Any picture may be a stray: a wrong clock, a picture of somebody else. The share of strays is not assumed but
 //!   inferred for each outing, up to "all of them". Pictures that contradict each other keep their single densities.
 //! * For an orbit, "near each other, but the times mean nothing" is a hypothesis too. If it wins, single densities stay.
@@ -64,7 +64,7 @@ pub enum Evidence {
     Picture(Box<Density>),
     /// A place from GPS or a track, with its standard deviation per axis.
     Known {
-        /// Where.
+        /// The recorded place.
         place: LatLon,
         /// How exact that is.
         error_km: f64,
@@ -91,7 +91,7 @@ pub struct FusionOptions {
     pub motion: Motion,
     /// Shares of strays that are considered, with their prior probabilities.
     pub strays: Vec<(f64, f64)>,
-    /// Probability that a model is wrong about a picture, whatever its density says.
+    /// Probability that a model is wrong about a picture, whatever its density.
     pub wrong: f64,
     /// Probability of a break between two pictures, after which the place is anywhere.
     pub breaks: f64,
@@ -100,7 +100,7 @@ pub struct FusionOptions {
     pub burst_s: f64,
     /// Prior probability that times mean nothing, for motions that pictures can contradict.
     pub aimless: f64,
-    /// How often cells are divided by what the neighbors say.
+    /// How often cells are divided by the neighbors' densities.
     pub rounds: usize,
 }
 
@@ -130,12 +130,12 @@ impl FusionOptions {
     }
 }
 
-/// What the whole outing says of one sighting.
+/// The fused answer about one sighting.
 #[derive(Debug, Clone)]
 pub struct Fused {
     /// Where the picture was taken. Of a known place: a narrow density around it.
     pub density: Density,
-    /// Probability that no other sighting says anything of this one; then its single density holds.
+    /// Probability that no other sighting is informative about this one; then its single density holds.
     pub stray: f64,
     /// How far the most probable place moved.
     pub moved_km: f64,

@@ -68,7 +68,7 @@ impl Node {
     }
 }
 
-/// What one picture says of places, relative to the uniform density: 1 where it says nothing.
+/// The density of one picture relative to the uniform density.
 pub(super) struct Likelihood<'a> {
     density: &'a Density,
     /// The part that is uniform: the probability that the model is wrong.

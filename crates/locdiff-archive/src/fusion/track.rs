@@ -21,7 +21,7 @@ pub struct Track {
 pub struct TrackPoint {
     /// Seconds since 1970, UTC.
     pub time_s: f64,
-    /// Where.
+    /// Position of the receiver at that time.
     pub place: LatLon,
 }
 

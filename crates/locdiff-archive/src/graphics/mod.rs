@@ -35,7 +35,7 @@ pub struct Thumbnail {
     pixels: Vec<[u8; 3]>,
 }
 
-/// What the rule looks at.
+/// Input of the rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Statistics {
     /// Of the pairs of neighbors that are not both black, the share that is exactly equal.
@@ -57,7 +57,7 @@ impl Thumbnail {
         })
     }
 
-    /// What the rule looks at.
+    /// Input of the rule.
     pub fn statistics(&self) -> Statistics {
         let black = |pixel: &[u8; 3]| pixel.iter().all(|channel| *channel <= BLACK);
         let mut colors: HashMap<[u8; 3], usize> = HashMap::new();

@@ -242,7 +242,7 @@ mod tests {
             }
             assert_eq!(unpack(&[bytes.as_slice(), &[0]].concat()), None);
         }
-        // Lengths that nobody has memory for, and endless nesting.
+        // Lengths beyond any memory, and endless nesting.
         assert_eq!(unpack(&[POINTS, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255]), None);
         let nested: Vec<u8> =
             (0..10_000).flat_map(|_| [MIXTURE, 1, 0, 0, 0, 0, 0, 128, 63]).collect();

@@ -10,7 +10,7 @@ use super::{ContentHash, Library, LibraryError, Prediction};
 /// The model of the last scan. Review, tags and exports show its answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsedModel {
-    /// Its name.
+    /// Name of the model, as `--model` takes it.
     pub name: String,
     /// Changes with whatever changes answers.
     pub version: String,

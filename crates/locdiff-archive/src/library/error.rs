@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LibraryError {
-    /// SQLite failed.
+    /// SQLite could not open, read or write the library.
     #[error("the library could not be read or written: {0}")]
     Sqlite(#[from] rusqlite::Error),
     /// The file is a database of another program.
@@ -15,9 +15,9 @@ pub enum LibraryError {
     /// The file was written by a newer version.
     #[error("{path} has schema {found}, this program reads up to {known}: install a newer version")]
     Newer {
-        /// The file.
+        /// The library.
         path: PathBuf,
-        /// Its version.
+        /// Version of its schema.
         found: i64,
         /// The newest version that this program can read.
         known: i64,

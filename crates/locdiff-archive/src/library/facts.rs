@@ -13,7 +13,7 @@ use crate::Moment;
 pub struct ContentHash([u8; 32]);
 
 impl ContentHash {
-    /// From the hash itself.
+    /// Takes a SHA-256 that is known already.
     pub fn from_bytes(bytes: [u8; 32]) -> ContentHash {
         ContentHash(bytes)
     }

@@ -23,7 +23,7 @@ pub struct Candidate {
 /// What a model returned for one content.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
-    /// The picture.
+    /// Content of the picture: the same for all its copies.
     pub hash: ContentHash,
     /// The model's name.
     pub model: String,
@@ -69,7 +69,7 @@ pub enum Decision {
 pub struct Unpredicted {
     /// One of its files.
     pub path: String,
-    /// Its content.
+    /// Content of the picture: the key of its prediction.
     pub hash: ContentHash,
 }
 
@@ -78,7 +78,7 @@ pub struct Unpredicted {
 pub struct Entry {
     /// One of its files.
     pub path: String,
-    /// Its content.
+    /// Content of the picture: the same for all its copies.
     pub hash: ContentHash,
     /// Where the camera, or a sidecar, places it.
     pub gps: Option<LatLon>,

@@ -25,7 +25,7 @@ pub enum TagTarget {
 /// A write that was planned, done or undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedTag {
-    /// The row.
+    /// Key in the undo log.
     pub id: TagId,
     /// The file that was written: a sidecar or a picture.
     pub path: String,

@@ -65,12 +65,12 @@ pub enum TagError {
     /// A file can't be read or written.
     #[error("{path}: {source}")]
     File {
-        /// Which.
+        /// Picture or sidecar.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// The library failed.
+    /// The undo log could not be read or written.
     #[error(transparent)]
     Library(#[from] LibraryError),
 }

@@ -10,7 +10,7 @@ const DEGREE_KM: f64 = std::f64::consts::PI * EARTH_RADIUS_KM / 180.0;
 /// An estimated place, as it is written into metadata.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlaceTag {
-    /// Where.
+    /// Position that is written.
     pub place: LatLon,
     /// A circle of this radius around the place contains the truth with 68 %.
     pub error_km: f64,
@@ -57,7 +57,7 @@ fn check([latitude, longitude]: [i64; 2]) -> String {
 }
 
 impl PlaceTag {
-    /// The place that a model estimated.
+    /// A tag that names the model, its version and the 68 % radius.
     pub fn estimated(place: LatLon, radius_68_km: f64, model: &str, version: &str) -> PlaceTag {
         let method = format!("estimated from the image by locdiff, model {model} {version}");
         PlaceTag { place, error_km: radius_68_km, method }
@@ -106,7 +106,7 @@ impl PlaceTag {
         PlaceTag { place, error_km, method: self.method.clone() }
     }
 
-    /// The method with a check of the place, by which [`is_ours`] knows it.
+    /// The method with a check of the place, by which [`is_ours`] recognizes it.
     pub(super) fn checked_method(&self) -> String {
         format!("{}{CHECKED}{}", self.method, check(steps_of(self.place)))
     }

@@ -103,7 +103,7 @@ pub fn place_in_sidecar(text: &str) -> Result<Option<LatLon>, TagError> {
 pub struct XmpFacts {
     /// The place, if it has one that is valid.
     pub place: Option<LatLon>,
-    /// Whether it has coordinates, valid or not: then nobody else should write any.
+    /// Whether it has coordinates, valid or not: then no others may be written.
     pub has_coordinates: bool,
     /// How that place was found.
     pub method: Option<String>,

@@ -1,4 +1,4 @@
-//! What a file tells without a model: place, time, camera, and whether it is a photo.
+//! What is read from a file without a model: place, time, camera, and whether it is a photo.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ use super::walking::Found;
 
 /// Larger files are not read.
 const MAX_BYTES: u64 = 1 << 30;
-/// Pixels along the side of the thumbnail that the rule for graphics looks at.
+/// Pixels along the side of the thumbnail for the rule for graphics.
 const SIDE: u32 = 96;
 
 /// Reads a file. Times without a zone are of `zone`.
@@ -46,7 +46,7 @@ pub(super) fn read(found: &Found, zone: &str) -> io::Result<Scanned> {
     Ok(Scanned { facts, error })
 }
 
-/// What one part of a picture's metadata tells of its place and time.
+/// Place and time from one part of a picture's metadata.
 pub(super) struct Claim {
     /// The sidecar; none if it is inside of the picture.
     pub(super) sidecar: Option<PathBuf>,
@@ -71,7 +71,7 @@ impl Claim {
 
 /// The sidecars, the Exif data and the XMP of a picture: what somebody wrote beside it later counts more.
 pub(super) fn claims(picture: &Path, bytes: &[u8], exif: &ExifFacts) -> Vec<Claim> {
-    // A sidecar that is damaged says nothing; writing a place into it will tell.
+    // A damaged sidecar is ignored here; writing a place into it reports the damage.
     let beside = sidecars_of(picture).into_iter().filter_map(|path| {
         let xmp = XmpFacts::of(&fs::read_to_string(&path).ok()?).ok()?;
         Some(Claim::of_xmp(Some(path), xmp))

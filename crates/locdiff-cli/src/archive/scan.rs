@@ -212,7 +212,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let folders =
         arguments.folders.iter().map(|folder| root(folder)).collect::<Result<Vec<_>, _>>()?;
     let stated = Stated::of(&arguments)?;
-    // Before hours of reading: a track that can't be used is told at once.
+    // Before hours of reading: a track that can't be used is reported at once.
     stated.as_ref().map(Stated::context).transpose()?;
     let asking = Asking {
         models: arguments.model.as_slice(),
@@ -222,7 +222,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         opening: &arguments.opening,
         inference: &arguments.inference,
     };
-    // Before hours of reading: a model that is not there is told at once.
+    // Before hours of reading: a missing model is reported at once.
     let models = match (!arguments.no_predict).then(|| Models::open(asking)).transpose() {
         Ok(models) => models,
         Err(error) => return Ok(refused(&error.to_string(), error.code())),

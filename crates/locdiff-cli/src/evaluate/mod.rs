@@ -181,7 +181,7 @@ fn read_answers(predictions: &Path, arguments: &Scoring) -> anyhow::Result<Subje
     Ok(Subject { model: stem(predictions), data: stem(&path), truth, pairs, notes })
 }
 
-/// Asks one of our models; or says with which code the program ends.
+/// Asks one of our models; or returns the exit code.
 fn asked_model(
     name: &str,
     data: &Path,

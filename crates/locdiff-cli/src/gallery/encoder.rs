@@ -50,7 +50,7 @@ pub(super) fn of_gallery(
     Ok(encoder)
 }
 
-/// Rejects another encoder than the gallery's, and says what to do.
+/// Rejects another encoder than the gallery's; the message has the remedy.
 pub(crate) fn check(gallery: &Gallery, found: &EncoderIdentity) -> anyhow::Result<()> {
     gallery.check_encoder(found).map_err(|error| match &error {
         GalleryError::OtherEncoder { expected, .. } => anyhow::anyhow!(
@@ -73,7 +73,7 @@ pub(super) fn open_geoclip(device: &Device) -> anyhow::Result<GeoClip> {
     Ok(GeoClip::open(&directory, device)?)
 }
 
-/// Opens a gallery, and says what to do if there is none.
+/// Opens a gallery; the error has the remedy if there is none.
 pub(super) fn open_gallery(directory: &Path) -> anyhow::Result<Gallery> {
     Gallery::open(directory).map_err(|error| match &error {
         GalleryError::File { error: cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => {

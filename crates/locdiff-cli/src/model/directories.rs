@@ -93,7 +93,7 @@ pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a model says of itself.
+/// Name, version and description of a model.
 pub(super) fn show(arguments: &ShowArguments) -> anyhow::Result<()> {
     let directory = directory_of(&arguments.model).ok();
     let directory = directory.and_then(|path| ModelDirectory::read(&path).ok());
@@ -119,7 +119,7 @@ pub(super) fn show(arguments: &ShowArguments) -> anyhow::Result<()> {
     });
     if let Some((encoder, width)) = model.takes_embeddings_of() {
         let mut encoder = serde_json::to_value(encoder)?;
-        // Thousands of letters that nobody reads.
+        // Thousands of letters of base64.
         if let Value::Object(fields) = &mut encoder {
             fields.remove("test_embedding");
         }
@@ -159,7 +159,7 @@ fn print_facts(facts: &Value, json: bool) -> anyhow::Result<()> {
 pub(super) fn verify(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
     let directory = ModelDirectory::read(&directory_of(&arguments.model)?)?;
     let files = directory.verify();
-    // Checksums say that files are as they were written, opening that they fit together.
+    // Checksums show that files are as they were written, opening shows that they fit together.
     let (path, device) = (directory.path(), Device::flex());
     let opened: anyhow::Result<()> = match directory.kind() {
         ModelKind::Diffusion => Diffusion::open(path, &device).map(drop).map_err(Into::into),

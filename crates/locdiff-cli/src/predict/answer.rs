@@ -53,7 +53,7 @@ pub(super) struct Failure {
     pub(super) name: String,
     /// As far as it could be read.
     pub(super) facts: Box<ImageFacts>,
-    /// Where the camera says it was.
+    /// The place that the camera recorded.
     pub(super) exif: Option<Box<ExifPlace>>,
     pub(super) reason: String,
     /// For want of a model.

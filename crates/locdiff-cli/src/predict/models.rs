@@ -41,9 +41,9 @@ pub(crate) enum Models<'a> {
     Named(Vec<Geolocator>),
     /// The one inside the program; and about what isn't for it, the best one for the ground if there is one.
     Automatic { built_in: Box<Geolocator>, ground: Option<Box<Ground<'a>>> },
-    /// The one inside the program, because somebody says that the pictures are for it.
+    /// The one inside the program, because `--scene` chooses it.
     Orbit(Box<Geolocator>),
-    /// The best one for the ground, if there is one, because somebody says that the pictures are for it.
+    /// The best one for the ground, if there is one, because `--scene` chooses it.
     Ground(Option<Box<Ground<'a>>>),
 }
 

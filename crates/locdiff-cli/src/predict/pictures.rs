@@ -20,7 +20,6 @@ const ENDINGS: [&str; 14] = [
 /// More than the first box of a HEIC file.
 const BEGINNING: u64 = 256;
 
-/// What was found.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) pictures: Vec<Picture>,

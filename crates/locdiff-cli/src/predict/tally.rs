@@ -61,7 +61,7 @@ impl Tally {
         pictures + self.unreadable + self.maps_failed
     }
 
-    /// In one line.
+    /// The summary for stderr: how many were located, rejected and not readable.
     pub(super) fn line(&self) -> String {
         let (rejected, failed) = (Tally::count_of(&self.rejected), Tally::count_of(&self.failed));
         let mut line = format!(

@@ -65,7 +65,7 @@ impl Output {
         self.format
     }
 
-    /// Announces an array's shape; only .npy says it in the file.
+    /// Announces an array's shape; only .npy stores it in the file.
     pub(crate) fn start_array(&mut self, shape: &[usize]) -> anyhow::Result<()> {
         if self.format == Format::Npy {
             let shape: Vec<u64> = shape.iter().map(|&side| side as u64).collect();

@@ -7,7 +7,7 @@ use std::path::Path;
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
-/// The places.
+/// Coordinates of GeoCLIP's gallery; one place is there twice.
 pub(crate) const GALLERY: &str = "LAT,LON\n48.8566,2.3522\n38.7223,-9.1393\n-33.8688,151.2093\n-22.9068,-43.1729\n\
     64.1466,-21.9426\n-18.1416,178.4419\n48.8566,2.3522\n35.6762,139.6503\n";
 

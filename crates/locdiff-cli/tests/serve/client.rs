@@ -148,7 +148,7 @@ fn complete(bytes: &[u8]) -> Option<Answer> {
     (answer.body.len() == length).then_some(answer)
 }
 
-/// A form of images.
+/// The content type and the body of a form with images.
 pub(crate) fn form(images: &[(&str, &[u8])]) -> (String, Vec<u8>) {
     let mut body = Vec::new();
     for (name, bytes) in images {

@@ -73,7 +73,7 @@ fn a_model_and_a_gallery_answer_together_and_name_references() {
         let answer = workshop.json(&format!("predict pictures/05.png --model {model} --json"));
         assert_fits(&answer);
         let found = &answer["candidates"][0]["references"][0];
-        // The paper's rule knows only references near the samples of a hardly trained model.
+        // The paper's rule considers only references near the samples of a hardly trained model.
         let is_itself = found["id"].as_str().unwrap().contains("05");
         assert!(is_itself || model == "papers", "{model}: {found}");
         assert!(found["similarity"].as_f64().unwrap() > 0.99, "{model}: {found}");

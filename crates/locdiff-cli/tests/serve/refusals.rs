@@ -1,4 +1,4 @@
-//! What a server refuses, and that it says why.
+//! Requests that the server rejects, and the reasons that it gives.
 
 use std::io::Write;
 use std::net::Shutdown;

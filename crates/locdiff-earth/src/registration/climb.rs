@@ -1,6 +1,6 @@
 //! Nelder and Mead's simplex search: no derivatives, at home on bumpy ground.
 
-/// The highest point found from a start, and its value. `steps` says how far the first simplex
+/// The highest point found from a start, and its value. `steps` is how far the first simplex
 /// reaches; numbers with a step of zero stay as they are.
 #[inline(always)]
 pub(crate) fn climb<const N: usize>(

@@ -88,7 +88,7 @@ fn every_published_file_becomes_the_one_manifest() {
         assert_eq!(names, expected, "{key}");
         let found = Completeness::of(&manifest_path(&images), Some(benchmark)).unwrap();
         assert!(found.files_missing.is_empty(), "{key}: {found:?}");
-        // A miniature isn't the whole set, unless nobody knows how large that is.
+        // A miniature isn't the whole set, unless its size is unknown.
         assert_eq!(found.is_complete(), benchmark.images.is_none(), "{key}");
         // Without images, all rows are kept, with names as they will unpack.
         let (manifest, missing) = make_manifest(benchmark, &places, None).unwrap();

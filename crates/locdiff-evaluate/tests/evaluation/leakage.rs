@@ -1,4 +1,4 @@
-//! Embeddings of test images that training knows.
+//! Embeddings of test images that are also in the training set.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What an evaluation says, and how it is written down.
+//! Scores of an evaluation, and reports of them.
 
 use locdiff_evaluate::{
     Answered, Evaluation, EvaluationError, EvaluationOptions, Rules, report_html, report_json,

@@ -29,7 +29,7 @@ fn gallery(directory: &Path, places: &[LatLon]) -> Gallery {
     Gallery::open(&path).unwrap()
 }
 
-/// What a model of low degree says of a photograph.
+/// The density of a model of low degree.
 fn model(place: LatLon) -> Density {
     let mut e = Coefficients::of(place, 5);
     e.as_mut_slice().iter_mut().for_each(|e| *e *= 2.0);
@@ -82,7 +82,7 @@ fn together_they_know_more_and_nothing_is_lost_where_references_are_missing() {
     let [with, without, alone] = [with, without, alone].map(|nll| mean(nll.into_iter()));
     assert!(with < alone - 0.5, "{with} {alone}");
     assert!((with - fusion.nll_nats).abs() < 0.3, "{with} {fusion:?}");
-    // Hits elsewhere can't say that the place is elsewhere.
+    // Hits elsewhere are no evidence that the place is elsewhere.
     assert!(without < alone + 0.05, "{without} {alone}");
 }
 

@@ -37,7 +37,6 @@ impl Cover {
 }
 
 impl Rectangle {
-    /// Its middle.
     pub(crate) fn middle(&self) -> LatLon {
         let latitude = (0.5 * (self.south + self.north)).clamp(-90.0, 90.0);
         LatLon::new(latitude, 0.5 * (self.west + self.east)).unwrap_or(LatLon::NORTH_POLE)

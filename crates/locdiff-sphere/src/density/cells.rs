@@ -55,7 +55,7 @@ impl Cells {
         })
     }
 
-    /// The cells.
+    /// Disjoint cells; outside of them the density is zero.
     pub fn cells(&self) -> &[CubeCell] {
         &self.cells
     }

@@ -22,7 +22,7 @@ pub enum InvalidDensity {
     /// Cells of a piecewise constant density have places in common.
     #[error("cells {first} and {second} overlap: cells of a density must be disjoint")]
     Overlap {
-        /// A cell.
+        /// One of the overlapping cells.
         first: CubeCell,
         /// Another, which is the same, a part of it, or holds it.
         second: CubeCell,
@@ -36,7 +36,7 @@ pub enum InvalidDensity {
         what: &'static str,
         /// Its position.
         index: usize,
-        /// Its value.
+        /// The weight that was given.
         value: f64,
     },
     /// The kernel's width is no length.

@@ -27,7 +27,6 @@ pub(super) struct KernelSums {
 }
 
 impl KernelSums {
-    /// For kernels of a width.
     pub(super) fn new(width: f64) -> KernelSums {
         KernelSums {
             origin: [0.0; 3],

@@ -59,7 +59,7 @@ impl Default for Kernel {
 }
 
 impl Kernel {
-    /// A kernel of this width.
+    /// A von Mises-Fisher kernel with this standard deviation along each axis.
     pub fn new(width_km: f64) -> Result<Kernel, InvalidDensity> {
         if (0.01..=5000.0).contains(&width_km) {
             Ok(Kernel { width_km })
@@ -117,7 +117,7 @@ impl PointMasses {
         PointMasses::new(places, &weights)
     }
 
-    /// The places.
+    /// Places, in the order of [`PointMasses::weights`].
     pub fn places(&self) -> &[LatLon] {
         &self.places
     }

@@ -257,7 +257,7 @@ fn single(coefficients: &Coefficients) -> Vec<f32> {
     coefficients.as_slice().iter().map(|number| number.clamp(-largest, largest) as f32).collect()
 }
 
-/// To a centimetre: no kernel that records may have sees less.
+/// To a centimeter: the narrowest kernel of records is far wider.
 fn degrees(number: f64) -> f64 {
     (number * 1e7).round() / 1e7
 }

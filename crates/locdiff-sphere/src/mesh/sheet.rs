@@ -30,9 +30,9 @@ pub(crate) struct Sheet {
 /// How much of a cell counts. Beyond the border of an area exp g is zero at once.
 #[derive(Debug, Clone)]
 pub(crate) enum Coverage {
-    /// All of it.
+    /// The area contains the whole cell.
     Full,
-    /// Nothing.
+    /// The area contains nothing of the cell.
     Nothing,
     /// A border runs through the cell: how much counts of what each point stands for.
     Partial(Box<PointValues>),

@@ -19,7 +19,7 @@ const EARTH_AREA_KM2: f64 = 4.0 * PI * EARTH_RADIUS_KM * EARTH_RADIUS_KM;
 /// Sums over a grid may pass the whole by rounding; such numbers count as the whole.
 const ROUNDING: f64 = 1e-9;
 
-/// What the density of one image says about the true place.
+/// Scores of the density of one image at the true place.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DensityOutcome {
     /// Negative log-density per steradian at the truth, in nats; infinite where the density

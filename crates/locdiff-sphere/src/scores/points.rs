@@ -117,7 +117,7 @@ impl PointScores {
         &self.distances_km
     }
 
-    /// Share of images whose answer lies within the radius, as the rule says.
+    /// Share of images whose answer lies within the radius, by the rule.
     /// [`ACCURACY_RADII_KM`] lists the usual radii.
     pub fn accuracy(&self, radius_km: f64) -> Score {
         share(&self.distances_km, |distance_km| self.rule.is_within(distance_km, radius_km))
@@ -133,7 +133,7 @@ impl PointScores {
         Score::of_valid(Statistic::Mean, self.distances_km.clone())
     }
 
-    /// Mean GeoScore: the score of each image as the rule says, then their mean.
+    /// Mean GeoScore: the score of each image by the rule, then their mean.
     pub fn mean_geoscore(&self) -> Score {
         let scores = self.distances_km.iter().map(|distance_km| self.geoscore.score(*distance_km));
         Score::of_valid(Statistic::Mean, scores.collect())

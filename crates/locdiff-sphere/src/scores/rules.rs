@@ -48,7 +48,7 @@ pub enum GeoscoreRule {
 static WGS84: LazyLock<Geodesic> = LazyLock::new(Geodesic::wgs84);
 
 impl DistanceRule {
-    /// For programs.
+    /// Name of the rule in options and JSON.
     pub fn name(self) -> &'static str {
         match self {
             DistanceRule::GreatCircle => "great-circle",
@@ -57,7 +57,7 @@ impl DistanceRule {
         }
     }
 
-    /// For people.
+    /// Words for a report.
     pub fn described(self) -> &'static str {
         match self {
             DistanceRule::GreatCircle => "distances along great circles, radius 6371.0088 km",
@@ -68,7 +68,7 @@ impl DistanceRule {
 }
 
 impl RadiusRule {
-    /// For programs.
+    /// Name of the rule in options and JSON.
     pub fn name(self) -> &'static str {
         match self {
             RadiusRule::AtMost => "at-most",
@@ -76,7 +76,7 @@ impl RadiusRule {
         }
     }
 
-    /// For people.
+    /// Words for a report.
     pub fn described(self) -> &'static str {
         match self {
             RadiusRule::AtMost => "within a radius: ≤",
@@ -86,7 +86,7 @@ impl RadiusRule {
 }
 
 impl GeoscoreRule {
-    /// For programs.
+    /// Name of the rule in options and JSON.
     pub fn name(self) -> &'static str {
         match self {
             GeoscoreRule::Exact => "exact",
@@ -94,7 +94,7 @@ impl GeoscoreRule {
         }
     }
 
-    /// For people.
+    /// Words for a report.
     pub fn described(self) -> &'static str {
         match self {
             GeoscoreRule::Exact => "GeoScore 5000·exp(−d/1492.7 km), not rounded",

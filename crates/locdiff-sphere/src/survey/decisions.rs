@@ -11,7 +11,7 @@ use crate::{Anchors, EARTH_RADIUS_KM, LatLon, UnitVector, geoscore};
 /// The best place by some rule, and how good it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decision {
-    /// The place.
+    /// The place that the rule chooses.
     pub place: LatLon,
     /// The probability, expected score or expected distance in km there.
     pub value: f64,
@@ -131,7 +131,7 @@ impl CellMass {
     }
 }
 
-/// Cells resolve the density; a score of the distance wants them no wider than 9°.
+/// Cells resolve the density; a score of the distance needs them no wider than 9°.
 const WIDEST: f64 = 0.16;
 
 fn add_fine(patch: &Patch, cells: &mut Vec<CellMass>) {

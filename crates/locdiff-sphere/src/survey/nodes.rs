@@ -7,7 +7,7 @@ use crate::cells::{POINTS, Rule};
 /// What the lightest cells may hold together to be left out of the points: those are for guesses.
 const NEGLIGIBLE_REST: f64 = 3e-3;
 
-/// All of them.
+/// Points and discs of a survey's cells.
 #[derive(Debug)]
 pub(super) struct Nodes {
     /// Points of the cells that matter.

@@ -44,7 +44,7 @@ impl<'a> Survey<'a> {
         Region { survey: self.clone(), level, threshold, extent }
     }
 
-    /// What the density says about the true place: its likelihood, and the smallest region
+    /// Scores of the density at the true place: its likelihood, and the smallest region
     /// that holds it.
     pub fn outcome(&self, truth: LatLon) -> DensityOutcome {
         let nll_nats = self.density().nll_nats(truth);
@@ -120,7 +120,7 @@ impl Region<'_> {
         self.extent.mass
     }
 
-    /// Area in km².
+    /// Area on a sphere with the Earth's mean radius.
     pub fn area_km2(&self) -> f64 {
         self.extent.area_km2()
     }

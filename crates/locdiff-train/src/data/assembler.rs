@@ -265,7 +265,7 @@ fn work(
         let job = jobs.lock().unwrap_or_else(|poison| poison.into_inner()).recv();
         let Ok((number, group)) = job else { return };
         let outcome = match stop.load(Ordering::Relaxed) {
-            // Something, so that the assembler wakes up and sees for itself.
+            // Any message, so that the assembler wakes up and checks its state.
             true => Ok(Group::default()),
             false => read_group(set, group, &options.part, options.ids),
         };

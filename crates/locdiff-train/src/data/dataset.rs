@@ -34,7 +34,7 @@ pub enum OnBadShard {
 /// Something bad that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
-    /// The shard.
+    /// Name of the shard.
     pub shard: String,
     /// The row group in it; none if the shard's footer can't be read.
     pub group: Option<usize>,

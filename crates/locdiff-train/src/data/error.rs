@@ -13,7 +13,7 @@ pub enum DataError {
         what: &'static str,
         /// The file or directory.
         path: String,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The location is none that this build reads, or the store doesn't answer. Never skipped: the data may be whole.
@@ -28,7 +28,7 @@ pub enum DataError {
     /// A shard, or one of its row groups, is damaged, or a row in it is of no use.
     #[error("{shard}{}: {reason}", group.map(|group| format!(", row group {group}")).unwrap_or_default())]
     BadShard {
-        /// The shard.
+        /// Name of the shard.
         shard: String,
         /// The row group, unless the whole shard is bad.
         group: Option<usize>,
@@ -38,7 +38,7 @@ pub enum DataError {
     /// A readable Parquet file that is not a shard of embeddings.
     #[error("{shard} is not a shard of embeddings: {reason}")]
     NotAShard {
-        /// The file.
+        /// Name of the file.
         shard: String,
         /// What is missing or different.
         reason: String,
@@ -48,7 +48,7 @@ pub enum DataError {
     Mismatch {
         /// In what they differ.
         what: &'static str,
-        /// One shard.
+        /// The shard that differs.
         shard: String,
         /// What it has.
         found: String,
@@ -60,7 +60,7 @@ pub enum DataError {
     /// A row can't be written.
     #[error("row `{id}` cannot be written: {reason}")]
     Row {
-        /// The row.
+        /// Id of the row.
         id: String,
         /// What is wrong with it.
         reason: String,
@@ -70,7 +70,7 @@ pub enum DataError {
     Position {
         /// In what they differ.
         what: &'static str,
-        /// What the position says.
+        /// The value in the position.
         position: String,
         /// What this stream has.
         here: String,
@@ -80,7 +80,7 @@ pub enum DataError {
         "no row to stream in epoch {epoch}: {held_out} rows are held out by the split, {bad} rows are bad"
     )]
     Empty {
-        /// The epoch.
+        /// The epoch without rows, from 0.
         epoch: u64,
         /// Rows of the other part of the split so far.
         held_out: u64,

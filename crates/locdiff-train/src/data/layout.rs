@@ -1,4 +1,4 @@
-//! What a shard of embeddings says about itself.
+//! The metadata of a shard of embeddings.
 
 use std::fmt;
 use std::sync::Arc;
@@ -134,7 +134,7 @@ impl Layout {
     }
 }
 
-/// Checks the columns and tells the type of the embeddings' numbers.
+/// Checks the columns and returns the type of the embeddings' numbers.
 fn numbers_of(schema: &Schema, width: usize, views: usize) -> Result<Numbers, String> {
     let data_type = |name: &str| match schema.fields().find(name) {
         Some((_, field)) => Ok(field.data_type()),

@@ -127,7 +127,7 @@ fn all_are(levels: &[u8], max_level: u8, count: usize) -> bool {
 }
 
 /// Walks the runs of Parquet's hybrid of run-length and bit-packed encoding, for levels of up to
-/// eight bits, until `visit` says no. False then, or if there are less than `count` levels.
+/// eight bits, until `visit` returns false. False then, or if there are less than `count` levels.
 fn for_each_run(
     mut bytes: &[u8],
     bit_width: u32,

@@ -120,7 +120,7 @@ fn read_file(path: &PathBuf, range: Range<u64>) -> io::Result<Bytes> {
 pub(crate) struct Footer<'a> {
     source: &'a Source,
     file: &'a ShardFile,
-    /// What the store said, which `ParquetError` can't carry.
+    /// The store's error, which `ParquetError` can't carry.
     fatal: std::sync::Mutex<Option<DataError>>,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Footer<'a> {
         Footer { source, file, fatal: std::sync::Mutex::new(None) }
     }
 
-    /// Why reading failed, given what the parser says.
+    /// Why reading failed, given the parser's error.
     pub(crate) fn fault(self, error: ParquetError) -> Fault {
         let fatal = self.fatal.into_inner().unwrap_or_else(|poison| poison.into_inner());
         fatal.map_or_else(|| Fault::Bad(error.to_string()), Fault::Fatal)

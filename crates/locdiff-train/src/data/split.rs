@@ -1,4 +1,4 @@
-//! Rows that training never sees.
+//! Rows that are held out from training.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -40,7 +40,7 @@ impl Split {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Part {
-    /// All of them.
+    /// Every row, without a split.
     #[default]
     All,
     /// Those that the split doesn't hold out.

@@ -181,7 +181,7 @@ impl Stream {
             Assembler::start(set, options, position.clone(), stop.clone());
         let (sender, deliveries) = sync_channel(ready_batches);
         handles.push(std::thread::spawn(move || {
-            // Ends with the data, after an error, or when nobody listens.
+            // Ends with the data, after an error, or when the receiver is gone.
             while let Some(delivery) = assembler.next_delivery() {
                 let failed = delivery.is_err();
                 if sender.send(delivery).is_err() || failed {

@@ -17,7 +17,7 @@ pub enum EmbedError {
         what: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A shard can't be written.
@@ -39,7 +39,7 @@ pub enum EmbedError {
     OtherSettings {
         /// What records the settings.
         path: PathBuf,
-        /// Lines that say what they were and what they are now.
+        /// Lines with the earlier and the present values.
         difference: String,
     },
     /// The directory holds shards that were not made by embedding.
@@ -51,7 +51,7 @@ pub enum EmbedError {
     /// The directory's own records contradict themselves.
     #[error("{path} is damaged: {reason}", path = path.display())]
     Damaged {
-        /// The file.
+        /// The record that is damaged.
         path: PathBuf,
         /// What is wrong.
         reason: String,
@@ -65,7 +65,7 @@ pub enum EmbedError {
         found: usize,
         /// What it was given.
         pictures: usize,
-        /// What it says of itself.
+        /// Its own description.
         width: usize,
     },
 }

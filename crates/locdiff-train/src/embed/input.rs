@@ -17,7 +17,7 @@ pub struct Listed {
     pub id: Option<String>,
     /// Below the input's root, or absolute.
     pub path: PathBuf,
-    /// Where the list says it was taken.
+    /// Where it was taken, by the list.
     pub place: Stated,
     /// Why it is of no use, if that is known already.
     pub bad: Option<Bad>,
@@ -90,7 +90,7 @@ impl Input {
     }
 
     /// What must not change between an interruption and the continuation: which images, in which
-    /// order, and where the input says they were taken. Not where the input is: it may be moved.
+    /// order, and where they were taken by the input. Not where the input is: it may be moved.
     pub(super) fn identity(&self) -> Result<Value, EmbedError> {
         let mut hash = Checksum::default();
         let mut update = |text: &str| {
@@ -119,7 +119,7 @@ impl Input {
         Ok(json!({ "kind": kind, "count": count, "fingerprint": hash.finish_short() }))
     }
 
-    /// Images of a share, unless they are in tars and nobody has counted them.
+    /// Images of a share, unless they are in tars, which are not counted.
     pub(super) fn total(&self, share: Share) -> Option<u64> {
         match &self.images {
             Images::Files { files, .. } => {

@@ -14,7 +14,7 @@ pub struct Item {
     pub id: String,
     /// Where it is, for messages: a path, or a tar and the member in it.
     pub path: String,
-    /// Where the input says it was taken.
+    /// Where it was taken, by the input.
     pub place: Stated,
     /// The encoded picture.
     pub content: Content,
@@ -72,10 +72,10 @@ impl Bad {
     }
 }
 
-/// What the input says about where an image was taken.
+/// The place that the input states for an image.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stated {
-    /// Nothing: the camera may know.
+    /// Nothing: Exif data may have a place.
     Nothing,
     /// A place.
     At(LatLon),

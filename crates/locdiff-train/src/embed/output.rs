@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! shard-00000.parquet …         whole parts, rows with a place: what training reads
-//! without-place/shard-00000…    the same parts, rows whose place nobody knows
+//! without-place/shard-00000…    the same parts, rows without a place
 //! skipped.csv                   images that could not be embedded
 //! embed.json                    settings, and how far the whole parts reach
 //! .embed.journal                the part in progress
@@ -10,7 +10,7 @@
 //!
 //! A part is made whole in steps that can be taken again, so that it doesn't matter after which
 //! of them the program ends: its shards are written out of the journal; `skipped.csv` is on the
-//! disk; `embed.json` says that the part is whole; the journal is begun anew.
+//! disk; `embed.json` records that the part is whole; the journal starts again.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom};

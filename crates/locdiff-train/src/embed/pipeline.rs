@@ -27,7 +27,7 @@ const MAX_WAITING_BYTES: usize = 128 << 20;
 pub struct Preparation {
     /// Limits to what an image may cost.
     pub read: ReadOptions,
-    /// Which crops of it.
+    /// Crops of each image; each is embedded.
     pub views: Crops,
     /// What is done to them for the encoder.
     pub preprocessing: Preprocessing,
@@ -44,7 +44,7 @@ pub(super) struct Prepared {
 /// A picture, ready for an encoder.
 #[derive(Debug)]
 pub struct Pixels {
-    /// Where the input or the camera says it was taken.
+    /// Where it was taken, by the input or else by the camera.
     pub place: Option<LatLon>,
     /// `[views, 3, crop, crop]`
     pub numbers: Vec<f32>,

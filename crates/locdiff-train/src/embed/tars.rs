@@ -23,7 +23,7 @@ const PICTURES: [&str; 16] = [
 /// Descriptions are short; what is longer is something else.
 const MAX_JSON_BYTES: u64 = 1 << 20;
 
-/// Shows the wanted items of some tars, until `visit` says no.
+/// Shows the wanted items of some tars, until `visit` returns false.
 pub(super) fn visit(
     root: &Path,
     tars: &[PathBuf],
@@ -42,7 +42,7 @@ pub(super) fn visit(
     }
 }
 
-/// Shows all items of one tar, until `visit` says no. A tar that can't be read, or not to its end, is an item too, a bad
+/// Shows all items of one tar, until `visit` returns false. A tar that can't be read, or not to its end, is an item too, a bad
 /// one, so that nothing is lost in silence. Members that are larger than `max_bytes` aren't read.
 pub fn visit_tar<R: Read + Seek>(
     name: &str,
@@ -53,7 +53,7 @@ pub fn visit_tar<R: Read + Seek>(
     visit_wanted(name, tar, 0, &|_| true, max_bytes, visit);
 }
 
-/// The index after the last item, or nothing if `visit` said no.
+/// The index after the last item, or nothing if `visit` returned false.
 fn visit_wanted<R: Read + Seek>(
     name: &str,
     tar: io::Result<R>,
@@ -91,7 +91,7 @@ struct Walk<'a> {
 
 struct Sample {
     key: String,
-    /// Member and content. Unread if nobody wants it.
+    /// Member and content. Unread if it is not needed.
     picture: Option<(String, Content)>,
     place: Stated,
     /// Members that are pictures too.

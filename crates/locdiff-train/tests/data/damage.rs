@@ -128,7 +128,7 @@ fn shards_that_do_not_belong_together_are_named_with_both_sides() {
         write(second.path(), 10, other);
         let moved = directory.path().join("shard-00001.parquet");
         fs::copy(second.path().join("shard-00000.parquet"), &moved).unwrap();
-        // Not even skipped: nobody wants half of the data to vanish.
+        // Not even skipped: half of the data must not be lost silently.
         for policy in [OnBadShard::Fail, OnBadShard::Skip] {
             let error = open(directory.path(), policy).unwrap_err().to_string();
             let first = directory.path().join("shard-00000.parquet");

@@ -1,5 +1,5 @@
 //! An S3-compatible store. Run by `experiments/run s3-store`, which starts one and names a bucket
-//! in it; without that the test is skipped and says so.
+//! in it; without that the test is skipped with a note.
 
 use std::fs;
 

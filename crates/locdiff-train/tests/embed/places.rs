@@ -1,4 +1,4 @@
-//! Where pictures were taken: by the manifest, else by the camera, else nobody knows.
+//! Where pictures were taken: by the manifest, else by the camera, else unknown.
 
 use locdiff_train::{Dataset, Ids, OnBadShard, StreamOptions};
 use tempfile::tempdir;

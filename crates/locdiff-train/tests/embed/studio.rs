@@ -73,7 +73,7 @@ pub(crate) fn png(number: u32) -> Vec<u8> {
     encoded(number, ImageFormat::Png)
 }
 
-/// A JPEG whose camera says where it was.
+/// A JPEG with GPS coordinates.
 pub(crate) fn jpeg_at(number: u32, latitude: f64, longitude: f64) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = JpegEncoder::new_with_quality(&mut bytes, 95);

@@ -154,7 +154,7 @@ fn linear(input: usize, output: usize, gain: f64, bias: bool, device: &Device) -
     linear
 }
 
-/// Begins near zero: nothing is modulated and nothing is said.
+/// Starts near zero: nothing is modulated, and the output is zero.
 fn small_linear(input: usize, output: usize, device: &Device) -> Linear {
     linear(input, output, 0.02, true, device)
 }
@@ -171,7 +171,7 @@ pub enum Dropped {
     Factors(Vec<Tensor<2>>),
 }
 
-/// The network.
+/// The Conditional Siren U-Net: from a noisy encoding, a noise level and an image embedding to coefficients.
 #[derive(Module, Debug)]
 pub struct Denoiser {
     down: Vec<SirenModule>,
@@ -205,7 +205,7 @@ impl Denoiser {
         self.forward_dropping(x, condition, steps, Dropped::ByBackend)
     }
 
-    /// [`Denoiser::forward`], where dropout is as the caller says.
+    /// [`Denoiser::forward`], with dropout as the caller sets it.
     pub fn forward_dropping(
         &self,
         x: Tensor<2>,

@@ -28,7 +28,7 @@ use crate::tensors::fused::{is_cpu, numbers_of};
 /// Everything that fixes a model but its weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DiffusionConfig {
-    /// The network.
+    /// Shape of the network.
     pub denoiser: DenoiserConfig,
     /// The noise levels.
     pub schedule: ScheduleConfig,
@@ -76,7 +76,7 @@ pub enum Method {
 /// How to sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SampleOptions {
-    /// The method.
+    /// One pass, or a walk through noise levels.
     pub method: Method,
     /// How strongly the condition counts against none: 1 is as trained, 0 ignores it.
     pub guidance: f64,
@@ -189,7 +189,7 @@ impl Diffusion {
         &self.schedule
     }
 
-    /// The network.
+    /// The network that removes noise.
     pub fn denoiser(&self) -> &Denoiser {
         &self.denoiser
     }
@@ -210,7 +210,7 @@ impl Diffusion {
         self.output_dropping(denoiser, latent, condition, steps, Dropped::ByBackend)
     }
 
-    /// [`Diffusion::output`], where dropout is as the caller says.
+    /// [`Diffusion::output`], with dropout as the caller sets it.
     pub fn output_dropping(
         &self,
         denoiser: &Denoiser,

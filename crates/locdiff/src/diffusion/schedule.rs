@@ -29,7 +29,7 @@ pub enum ScheduleKind {
 /// Which schedule, and how many steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduleConfig {
-    /// The shape.
+    /// How noise grows from step to step.
     pub kind: ScheduleKind,
     /// T.
     pub steps: usize,
@@ -56,7 +56,7 @@ pub enum InvalidSchedule {
          Use more steps, a lower degree, or the shifted schedule"
     )]
     Leaks {
-        /// The schedule.
+        /// How noise grows from step to step.
         kind: ScheduleKind,
         /// T.
         steps: usize,

@@ -1,4 +1,4 @@
-//! Conditions centered and scaled by what training saw.
+//! Conditions centered and scaled by mean and deviation of the training rows.
 
 use std::path::Path;
 

@@ -8,7 +8,7 @@ const CROPS_TOGETHER: usize = 64;
 
 /// A frozen encoder of images.
 pub trait Embedder: Send + Sync {
-    /// Which encoder this is.
+    /// Identity of the encoder, which data sets and models store.
     fn record(&self) -> &EncoderRecord;
 
     /// Numbers per embedding.

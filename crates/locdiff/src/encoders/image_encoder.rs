@@ -43,7 +43,7 @@ impl ImageEncoder {
         ImageEncoder::open_as(&Reading::Published, path, device)
     }
 
-    /// The same in another way than the files say.
+    /// The same in another way than in the files.
     pub fn open_as(
         reading: &Reading,
         path: &Path,
@@ -91,7 +91,7 @@ impl ImageEncoder {
         self
     }
 
-    /// The network.
+    /// The Vision Transformer behind the preprocessing.
     pub fn network(&self) -> &VisionTransformer {
         &self.network
     }
@@ -177,7 +177,7 @@ fn record_of(
     let sum = digest.clone().finish();
     let config = network.config();
     let Preprocessing { shortest_side, crop, mean, std, square_first } = preprocessing;
-    // Written out: what has been trained on an encoder knows this line's checksum.
+    // Written out: models store the checksum of this line, so it must not change.
     digest.update(format!(
         "{config:?} Preprocessing {{ shortest_side: {shortest_side:?}, crop: {crop:?}, mean: {mean:?}, std: {std:?} }}"
     ));

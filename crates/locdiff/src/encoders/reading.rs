@@ -1,4 +1,4 @@
-//! How the files of an encoder are read, where its name says more than its files: one checkpoint can be used in several ways, and
+//! How the files of an encoder are read, where its name adds to its files: one checkpoint can be used in several ways, and
 //! embeddings of one way are of no use in another.
 
 use crate::photo::Preprocessing;
@@ -7,10 +7,10 @@ use crate::photo::Preprocessing;
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub enum Reading {
-    /// As its files say.
+    /// As in its files.
     #[default]
     Published,
-    /// Pictures prepared as plonk does, in another size than the files say.
+    /// Pictures prepared as plonk does, in another size than in the files.
     Plonk,
     /// The last class token, before the norm and the projection.
     ClassToken,
@@ -26,7 +26,7 @@ impl Reading {
         }
     }
 
-    /// What is done to pictures, if it isn't what the files say.
+    /// Preprocessing, if it differs from that of the files.
     pub(super) fn preprocessing(&self) -> Option<Preprocessing> {
         (*self == Reading::Plonk).then_some(Preprocessing::PLONK)
     }

@@ -79,7 +79,7 @@ impl EncoderRecord {
         }
     }
 
-    /// What a data set says: a record, or the line of text of earlier versions.
+    /// The encoder as data sets store it: a record, or the line of text of earlier versions.
     pub fn from_text(text: &str) -> EncoderRecord {
         serde_json::from_str(text).unwrap_or_else(|_| EncoderRecord::of_identity(text))
     }
@@ -89,7 +89,7 @@ impl EncoderRecord {
         serde_json::to_string(self).expect("a record is plain values")
     }
 
-    /// Whether it can be recognized: without the embedding of the test picture nobody can tell.
+    /// Whether it can be recognized: this needs the embedding of the test picture.
     pub fn is_known(&self) -> bool {
         !self.test_embedding.is_empty()
     }

@@ -61,23 +61,23 @@ pub enum InvalidConstraint {
     /// A file that can't be read.
     #[error("cannot read {path}: {source}")]
     File {
-        /// Which file.
+        /// Path of the GeoJSON file.
         path: String,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// A file that isn't GeoJSON.
     #[error("{path} is not GeoJSON: {source}")]
     GeoJson {
-        /// Which file.
+        /// Path of the GeoJSON file.
         path: String,
-        /// What the parser said.
+        /// The parser's error.
         source: geojson::Error,
     },
     /// GeoJSON without polygons, or with broken ones.
     #[error("{path}: {source}")]
     Polygons {
-        /// Which file.
+        /// Path of the GeoJSON file.
         path: String,
         /// What is wrong with them.
         source: InvalidArea,
@@ -90,7 +90,7 @@ impl Constraint {
         Constraint { area, name: name.into() }
     }
 
-    /// A country.
+    /// Restricts answers to the land of a country.
     pub fn country(country: &Country) -> Constraint {
         Constraint::new(country.area().clone(), country.name())
     }
@@ -132,7 +132,7 @@ impl Constraint {
         Ok(Constraint::country(countries::find(text)?))
     }
 
-    /// The area.
+    /// The part of the Earth that answers are restricted to.
     pub fn area(&self) -> &Area {
         &self.area
     }

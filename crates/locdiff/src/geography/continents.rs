@@ -12,7 +12,7 @@ use locdiff_sphere::LatLon;
 
 use super::place_names::place_name;
 
-/// A continent.
+/// A continent by the convention of GeoNames: Russia is in Europe, Turkey in Asia.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Continent {

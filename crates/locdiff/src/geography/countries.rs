@@ -15,7 +15,7 @@ const COAST_STEP_DEGREES: f64 = 0.05;
 /// Polygons of rings of points [longitude, latitude].
 type Polygons = Vec<Vec<Vec<[f64; 2]>>>;
 
-/// A country.
+/// A country of Natural Earth, with its codes, its name and its outline.
 #[derive(Debug)]
 pub struct Country {
     code: String,
@@ -30,7 +30,7 @@ pub struct Country {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnknownCountry {
-    /// Nobody knows it.
+    /// There is no country of that name or code.
     #[error("there is no country `{name}`{}", .nearest.as_ref().map(|near| format!(" (did you mean {near}?)")).unwrap_or_default())]
     Name {
         /// What was written.

@@ -32,10 +32,10 @@ pub struct PlaceName {
     pub off: Option<Coast>,
 }
 
-/// A coast.
+/// The nearest coast of a place at sea.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Coast {
-    /// Whose it is.
+    /// Country of the coast.
     pub country: String,
     /// Its code, two letters (ISO 3166-1).
     pub country_code: String,
@@ -45,7 +45,7 @@ pub struct Coast {
 
 static TOWNS: LazyLock<ReverseGeocoder> = LazyLock::new(ReverseGeocoder::new);
 
-/// The name of a place.
+/// Town, district and country of a place; at sea the nearest coast. Offline.
 pub fn place_name(place: LatLon) -> PlaceName {
     let town = TOWNS.search((place.latitude(), place.longitude())).record;
     let distance_km =
@@ -134,7 +134,7 @@ impl fmt::Display for PlaceName {
             };
         }
         let country = self.country.as_deref().or(self.country_code.as_deref());
-        // Luxembourg, Luxembourg, Luxembourg is said once.
+        // Luxembourg, Luxembourg, Luxembourg is written once.
         let mut parts: Vec<&str> = Vec::new();
         for part in [self.town.as_deref(), self.district.as_deref(), country].into_iter().flatten()
         {

@@ -19,11 +19,11 @@ use crate::photo::Photo;
 /// What a model makes of one image.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
-    /// The image.
+    /// Name, checksum and size of the image.
     pub image: ImageFacts,
     /// Always true: this is a prediction, not a fact.
     pub prediction: bool,
-    /// The model.
+    /// Name and version of the model, and whether it is calibrated.
     pub model: ModelFacts,
     /// How the answer was computed.
     pub inference: Inference,
@@ -57,7 +57,7 @@ pub struct Answer {
     /// The best rows of a model that chooses among places.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<RowFacts>,
-    /// Where the camera says it was.
+    /// The place that the camera recorded.
     pub exif: Option<ExifPlace>,
     /// The whole density, if asked for; not restricted.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ pub struct ImageFacts {
 /// Which model answered.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModelFacts {
-    /// Its name.
+    /// Name, as `--model` takes it.
     pub name: String,
     /// Changes with whatever changes answers.
     pub version: String,
@@ -121,7 +121,7 @@ pub struct PlaceFacts {
 /// A place that the image may show.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CandidateFacts {
-    /// Where.
+    /// Coordinates and name of the top of the peak.
     #[serde(flatten)]
     pub place: PlaceFacts,
     /// The probability of the whole peak, or the model's score if it isn't calibrated.
@@ -185,10 +185,10 @@ pub struct RowFacts {
     pub times: usize,
 }
 
-/// Where the camera says it was: recorded with the image, not predicted.
+/// The place that the camera recorded with the image; not predicted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExifPlace {
-    /// Where.
+    /// Coordinates and name of the recorded place.
     #[serde(flatten)]
     pub place: PlaceFacts,
     /// Always `camera`.
@@ -218,7 +218,7 @@ impl Default for AnswerOptions {
 }
 
 impl Answer {
-    /// What is said of an image. `gps` is where the camera says it was.
+    /// What is said of an image. `gps` is the place that the camera recorded.
     pub fn new(
         image: ImageFacts,
         estimate: &Estimate,
@@ -312,7 +312,7 @@ impl ImageFacts {
 }
 
 impl ModelFacts {
-    /// What a model says of itself.
+    /// Name, version and description of a model.
     pub fn new(identity: &ModelIdentity, because: Option<ChosenBecause>) -> ModelFacts {
         ModelFacts {
             name: identity.name.clone(),
@@ -386,7 +386,7 @@ impl CandidateFacts {
 }
 
 impl ExifPlace {
-    /// Where the camera says it was, with the name of the place.
+    /// The place that the camera recorded, with its name.
     pub fn new(gps: LatLon, predicted: Option<LatLon>) -> ExifPlace {
         ExifPlace {
             place: PlaceFacts::new(gps, &place_name(gps)),

@@ -20,12 +20,12 @@ pub struct ReadPicture {
     pub photo: Photo,
     /// What else is known of it.
     pub facts: ImageFacts,
-    /// Where the camera says it was.
+    /// The place that the camera recorded.
     pub gps: Option<LatLon>,
 }
 
 impl ReadPicture {
-    /// A file.
+    /// Reads and decodes a file.
     pub fn open(path: &Path) -> Result<ReadPicture, PhotoError> {
         let unreadable = |source| PhotoError::Unreadable { path: path.to_owned(), source };
         ReadPicture::from_reader(path, File::open(path).map_err(unreadable)?)
@@ -57,7 +57,7 @@ pub struct Answered {
     pub record: Answer,
     /// What the record was made of.
     pub estimate: Estimate,
-    /// Where the camera says it was.
+    /// The place that the camera recorded.
     pub gps: Option<LatLon>,
 }
 

@@ -35,7 +35,7 @@ pub struct Calibration {
     pub checked_rows: usize,
     /// Without the calibration.
     pub before: Coverage,
-    /// With it.
+    /// Coverage with the calibration.
     pub after: Coverage,
 }
 
@@ -59,15 +59,15 @@ pub enum InvalidCalibration {
     File {
         /// What was tried.
         what: &'static str,
-        /// The file.
+        /// `calibration.json` of the model.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
     /// The file is not what it should be.
     #[error("{}: {reason}; run `locdiff calibrate` again, or remove the file", path.display())]
     Contents {
-        /// The file.
+        /// `calibration.json` of the model.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,

@@ -1,4 +1,4 @@
-//! What a model makes of one photograph, and what people want to know of it.
+//! The answer of a model for one photograph, and what is computed from it.
 
 use std::fmt;
 
@@ -72,7 +72,7 @@ impl Estimate {
         Estimate { density, footprint, references, model, inference, warnings, within: Vec::new() }
     }
 
-    /// The density.
+    /// The whole answer of the model as a density; everything else is computed from it.
     pub fn density(&self) -> &Density {
         &self.density
     }
@@ -180,7 +180,7 @@ fn degree_of(density: &Density) -> usize {
 }
 
 impl Summary {
-    /// What a survey says, with up to so many candidates (at least one).
+    /// Candidates, radii and areas from a survey, with up to so many candidates (at least one).
     pub fn of(survey: &Survey<'_>, candidates: usize, decode: Decode) -> Summary {
         let modes = survey.modes();
         let shown = modes.modes.iter().take(candidates.max(1));

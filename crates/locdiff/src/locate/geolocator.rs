@@ -105,12 +105,11 @@ impl Geolocator {
         Geolocator { inference: *inference, warnings: Vec::new(), ..self.clone() }
     }
 
-    /// The model itself.
     pub(crate) fn model(&self) -> &dyn LocationModel {
         &*self.model
     }
 
-    /// Which model this is.
+    /// Name, version and description of the model, and whether it is calibrated.
     pub fn identity(&self) -> &ModelIdentity {
         &self.identity
     }

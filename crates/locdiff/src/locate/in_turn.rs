@@ -1,4 +1,4 @@
-//! Which model answers if nobody named one: the first one, and another one about what isn't for it.
+//! Which model answers if none was named: the first one, and another one for pictures that it rejects.
 
 use std::fmt;
 
@@ -46,9 +46,9 @@ pub type LocateResult = Result<(Estimate, ChosenBecause), NoAnswer>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct NoAnswer {
-    /// In words.
+    /// The reason, for people.
     pub reason: String,
-    /// For want of a model: another one may know.
+    /// Whether no model suited the picture: one that is not installed might.
     pub no_model: bool,
 }
 

@@ -107,7 +107,7 @@ impl Inference {
         }
     }
 
-    /// For models without samplers: refuses all that isn't one pass over so many views.
+    /// For models without samplers: rejects everything but one pass over so many views.
     pub fn expect_one_pass(&self, model: &str, views: &[usize]) -> Result<(), InvalidInference> {
         let default = Inference::default();
         let remedy = "it answers in one pass; leave the option out, or use a diffusion model";
@@ -213,11 +213,11 @@ pub enum Decode {
 }
 
 impl Sampler {
-    /// All of them.
+    /// Every sampler, in the order of the documentation.
     pub const ALL: [Sampler; 5] =
         [Sampler::OnePass, Sampler::Ddim, Sampler::Ddpm, Sampler::Flow, Sampler::Exact];
 
-    /// Whether somebody can say how many steps it takes.
+    /// Whether its number of steps can be set.
     pub fn takes_steps(self) -> bool {
         matches!(self, Sampler::Ddim | Sampler::Flow | Sampler::Exact)
     }
@@ -235,7 +235,7 @@ impl Sampler {
 }
 
 impl Decode {
-    /// All of them.
+    /// Every rule, in the order of the documentation.
     pub const ALL: [Decode; 5] =
         [Decode::Mode, Decode::Mean, Decode::Kl, Decode::Geoscore, Decode::Distance];
 
@@ -298,7 +298,7 @@ pub enum InvalidInference {
     /// No option has that value.
     #[error("{option} `{text}`: use one of {known}")]
     Name {
-        /// Which option.
+        /// Name of the option.
         option: &'static str,
         /// What was written.
         text: String,
@@ -308,13 +308,13 @@ pub enum InvalidInference {
     /// A number that makes no sense.
     #[error("{option} is {value}: use {low} to {high}")]
     Range {
-        /// Which option.
+        /// Name of the option.
         option: &'static str,
         /// What was asked for.
         value: f64,
-        /// The least.
+        /// Smallest value that is accepted.
         low: f64,
-        /// The most.
+        /// Largest value that is accepted.
         high: f64,
     },
     /// Steps for a sampler that has its own.
@@ -322,13 +322,13 @@ pub enum InvalidInference {
         "sampler {sampler} has a fixed number of steps: leave steps out, or use the sampler ddim, flow or exact"
     )]
     Steps {
-        /// Which sampler.
+        /// The sampler with a fixed number of steps.
         sampler: Sampler,
     },
     /// The model has no such thing.
     #[error("{model} does not support {option}: {remedy}")]
     Unsupported {
-        /// The model.
+        /// Name of the model.
         model: String,
         /// The option with its value.
         option: String,
@@ -340,7 +340,7 @@ pub enum InvalidInference {
     Untrained {
         /// The option with its value.
         option: String,
-        /// Why.
+        /// What the training lacks for it.
         reason: String,
     },
 }

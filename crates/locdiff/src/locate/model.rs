@@ -1,4 +1,4 @@
-//! What a model is, and what it says of itself.
+//! What a model is, and its identity.
 
 use locdiff_gallery::EncoderIdentity;
 use locdiff_sphere::{Density, DensityRecord};
@@ -79,7 +79,7 @@ pub trait LocationModel: Send + Sync {
         false
     }
 
-    /// Steps of a sampler if nobody says how many; `None` if the model has no such sampler.
+    /// Default number of steps of a sampler; `None` if the model has no such sampler.
     fn usual_steps(&self, _sampler: Sampler) -> Option<usize> {
         None
     }
@@ -145,7 +145,7 @@ pub struct ModelIdentity {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotItsKind {
-    /// It shows something else: another model may know.
+    /// The picture is not of the model's kind: ask another model.
     #[error("not a picture for this model: {0}")]
     Other(String),
     /// It may be of the right kind, but nothing in it tells where it was taken.

@@ -102,7 +102,7 @@ pub(super) fn read_diffusion(
     let path = directory.path();
     let mut value = directory.config().clone();
     if value["format"] == FORMAT_1 {
-        // Version 1 knows its encoder by a line of text, and nothing of inference and training.
+        // Version 1 stores a line of text about its encoder, and nothing about inference and training.
         let identity = value["encoder"].as_str().unwrap_or("unknown").to_owned();
         value["encoder"] =
             serde_json::to_value(EncoderRecord::of_identity(identity)).expect("a record is JSON");

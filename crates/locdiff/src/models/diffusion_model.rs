@@ -27,7 +27,7 @@ use crate::photo::{Crops, Photo};
 const TOGETHER: usize = 512;
 /// Photographs that are encoded together.
 const PHOTOS_TOGETHER: usize = 32;
-/// Steps of DDIM if nobody says how many.
+/// Default number of steps of DDIM.
 const DDIM_STEPS: usize = 20;
 /// Training with less than this share of rows at full noise, or without condition, supports one pass, or guidance, badly.
 const LITTLE: f64 = 0.05;
@@ -104,7 +104,7 @@ impl DiffusionModel {
         DiffusionModel { diffusion, about, encoder, other_file, identity }
     }
 
-    /// The diffusion itself.
+    /// The network with its sampler, for those who have embeddings already.
     pub fn diffusion(&self) -> &Diffusion {
         &self.diffusion
     }
@@ -172,7 +172,7 @@ impl DiffusionModel {
         (0..count).map(|_| outputs.by_ref().take(draws).collect()).collect()
     }
 
-    /// What draws say together.
+    /// The density of several draws.
     fn density(&self, draws: Draws, inference: &Inference) -> Density {
         let is_density =
             inference.sampler == Sampler::OnePass && self.meaning() != Meaning::ModeOnly;

@@ -67,15 +67,15 @@ pub enum InvalidModel {
     File {
         /// What was tried.
         what: &'static str,
-        /// The file.
+        /// The file that could not be read or written.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
     /// `config.json` is not what it should be.
     #[error("{} is not a model's configuration: {error}", path.display())]
     Config {
-        /// The file.
+        /// Path of `config.json`.
         path: PathBuf,
         /// What is wrong with it.
         error: serde_json::Error,
@@ -86,15 +86,15 @@ pub enum InvalidModel {
         path.display()
     )]
     Version {
-        /// The file.
+        /// Path of `config.json`.
         path: PathBuf,
-        /// What the file says.
+        /// The value in the file.
         found: String,
     },
     /// A training run was opened as a model.
     #[error("{} {reason}", path.display())]
     Run {
-        /// The directory.
+        /// Directory of the training run.
         path: PathBuf,
         /// What to open instead.
         reason: String,
@@ -102,9 +102,9 @@ pub enum InvalidModel {
     /// A directory of one kind was opened as another.
     #[error("{} is of kind {}, expected {}", path.display(), found.name(), expected.name())]
     Kind {
-        /// The directory.
+        /// Directory of the model.
         path: PathBuf,
-        /// What it is.
+        /// Kind of the model in the directory.
         found: ModelKind,
         /// What it should be.
         expected: ModelKind,
@@ -140,7 +140,7 @@ pub struct ModelDirectory {
     config: Value,
 }
 
-/// A file of a model, compared with what `config.json` says of it.
+/// A file of a model, compared with its checksum in `config.json`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedFile {
     /// Its name in the directory.
@@ -192,12 +192,12 @@ impl ModelDirectory {
         Ok(ModelDirectory { path: path.to_owned(), kind, text, config })
     }
 
-    /// Where it is.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is in it.
+    /// Kind of the model, from `config.json`.
     pub fn kind(&self) -> ModelKind {
         self.kind
     }

@@ -3,7 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// Nobody said where models should live, and there is no home directory.
+/// `LOCDIFF_HOME` is not set, and there is no home directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("there is no home directory: set LOCDIFF_HOME to a directory for models")]
 pub struct NoHome;
@@ -22,12 +22,12 @@ pub struct ModelHome {
 }
 
 impl ModelHome {
-    /// What the environment says.
+    /// Settings of the environment.
     pub fn from_env() -> Result<ModelHome, NoHome> {
         let variable =
             |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let directory = variable("LOCDIFF_HOME")
-            // A relative path there is invalid, the convention says, and to be ignored.
+            // A relative path there is invalid by the convention, and to be ignored.
             .or_else(|| {
                 variable("XDG_DATA_HOME")
                     .filter(|path| path.is_absolute())
@@ -42,7 +42,7 @@ impl ModelHome {
         ModelHome { directory: directory.into() }
     }
 
-    /// The directory itself.
+    /// `LOCDIFF_HOME`, or the default place for data of the system.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

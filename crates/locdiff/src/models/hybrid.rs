@@ -2,7 +2,7 @@
 //!
 //! Rule `product`: the model's density times the likelihood ratio of the gallery's hits, normalized. Either of the two
 //! can overrule the other. The prior of the gallery is divided out, so that the prior of the answer is the model's. Both look at
-//! the same embedding: only numbers that were fitted with both ([`Fusion`]) know how much they say together.
+//! the same embedding: only numbers that were fitted with both ([`Fusion`]) account for what they have in common.
 //!
 //! Rule `paper` (LocDiff-H, appendix "A LocDiff-H Hybrid Approach"): samples of the model, the references within 200 km of
 //! any of them, and of those the most similar is the answer. A kernel makes a density of that one place. What the model

@@ -51,7 +51,7 @@ pub enum HybridRule {
 }
 
 impl HybridRule {
-    /// All of them.
+    /// Every rule, in the order of the documentation.
     pub const ALL: [HybridRule; 2] = [HybridRule::Paper, HybridRule::Product];
 
     /// As people write it.

@@ -18,7 +18,7 @@ use crate::tensors::{UnknownDevice, device_by_name};
 pub struct OpenOptions {
     /// Where it computes, by name: `cpu`, `cuda:N`, `wgpu` or `metal`.
     pub device: String,
-    /// Where models live. `None`: what the environment says.
+    /// The directory of models. `None`: as in the environment.
     pub home: Option<ModelHome>,
     /// Where the model's image encoder comes from.
     pub encoder: EncoderSource,
@@ -83,7 +83,7 @@ pub enum CannotOpen {
     /// Known, but not on this machine.
     #[error("model `{model}` is not complete: {missing}. {remedy}")]
     Missing {
-        /// Its name.
+        /// Name of the model.
         model: String,
         /// The part that isn't there.
         missing: String,
@@ -125,7 +125,7 @@ pub enum CannotOpen {
     /// The gallery is damaged, not fitted, or of another encoder.
     #[error(transparent)]
     Gallery(#[from] GalleryError),
-    /// Nobody knows which encoder made the embeddings that it was trained on.
+    /// It is not recorded which encoder made the embeddings that it was trained on.
     #[error(
         "model `{model}` was trained on embeddings of an encoder that is known only as `{encoder}`. For photographs, \
          give this encoder with --encoder PATH, or embed the training images again with `locdiff embed` and train \
@@ -154,7 +154,7 @@ pub enum CannotOpen {
     /// The model's files are damaged or others.
     #[error(transparent)]
     Model(#[from] InvalidModel),
-    /// Nobody knows where models live.
+    /// There is no directory for models.
     #[error(transparent)]
     Home(#[from] NoHome),
     /// GeoCLIP's files are damaged or others.
@@ -171,7 +171,7 @@ const KNOWN_MODELS: &str =
 /// A part of a model that isn't on this machine, and how to get it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingPart {
-    /// What it is.
+    /// Name of the missing part, for people.
     pub part: String,
     /// Where it was looked for.
     pub looked_in: PathBuf,

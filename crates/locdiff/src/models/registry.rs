@@ -156,7 +156,7 @@ pub fn model_directory(name: &str, home: Option<&ModelHome>) -> Option<PathBuf> 
     if path.is_dir() {
         return Some(path.to_owned());
     }
-    // Where models live nobody may climb out of.
+    // A name must not lead out of the directory of models.
     let is_name = path.components().count() == 1 && !name.starts_with('.');
     let name = if name == OVER_A_GRID { GEOCLIP } else { name };
     home.map(|home| home.model(name)).filter(|directory| is_name && directory.is_dir())

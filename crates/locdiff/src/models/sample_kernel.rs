@@ -9,7 +9,7 @@ const WIDEST_KM: f64 = 2500.0;
 const LEFT_OUT: usize = 64;
 
 /// A kernel of the given width; without one, the width under which each sample is most probable given the others,
-/// and no narrower than what the encoding can tell apart. A single sample tells nothing of its own spread.
+/// and no narrower than what the encoding can tell apart. A single sample has no information about its own spread.
 pub(super) fn sample_kernel(places: &[LatLon], width_km: Option<f64>, least_km: f64) -> Kernel {
     let kernel = |width_km: f64| Kernel::new(width_km).expect("a width in range");
     if let Some(width_km) = width_km {

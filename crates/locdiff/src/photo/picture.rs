@@ -54,7 +54,7 @@ impl Photo {
         let deadline = Deadline::new(options);
         options.check_bytes(bytes.len() as u64)?;
         let format = PhotoFormat::of(bytes)?;
-        // Decoders meet bytes that nobody foresaw; one that panics must not take a server along.
+        // A decoder may panic on unforeseen bytes; this must not end a server.
         let photo = catch_unwind(AssertUnwindSafe(|| {
             let (pixels, orientation) = decode_pixels(format, bytes, options, deadline)?;
             let (width, height, rgb) = pixels.into_upright_srgb(orientation);

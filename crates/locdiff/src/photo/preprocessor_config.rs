@@ -15,7 +15,7 @@ pub enum InvalidPreprocessing {
     /// It asks for something that isn't done here.
     #[error("preprocessor_config.json has {field} {found}, expected {expected}")]
     Field {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
         /// What it says.
         found: String,

@@ -21,15 +21,15 @@ pub enum InvalidWeights {
     File {
         /// What was tried.
         what: &'static str,
-        /// The file.
+        /// The file that could not be read or written.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file is no safetensors file.
     #[error("{path} is not a safetensors file: {reason}")]
     Format {
-        /// The file.
+        /// The file that is no safetensors file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
@@ -37,25 +37,25 @@ pub enum InvalidWeights {
     /// A tensor is missing, or there is one too many.
     #[error("{path} {has}, the configuration {wants}: {name}")]
     Name {
-        /// The file.
+        /// File of weights.
         path: PathBuf,
-        /// The tensor.
+        /// Name of the tensor that is missing or unknown.
         name: String,
         /// What the file has.
         has: &'static str,
-        /// What the configuration wants.
+        /// What the configuration needs.
         wants: &'static str,
     },
-    /// A tensor has another shape or type than the configuration says.
+    /// A tensor has another shape or type than the configuration needs.
     #[error("{path}: {name} is {found}, the configuration needs {expected}")]
     Shape {
-        /// The file.
+        /// File of weights.
         path: PathBuf,
-        /// The tensor.
+        /// Name of the tensor.
         name: String,
         /// What the file has.
         found: String,
-        /// What the configuration says.
+        /// The value that the configuration needs.
         expected: String,
     },
 }
@@ -150,7 +150,7 @@ impl FileOfWeights {
         }
     }
 
-    /// Refuses a file with more in it than was taken: it isn't the file that we think it is.
+    /// Rejects a file with tensors that were not read: it belongs to another configuration.
     pub(crate) fn expect_empty(self) -> Result<(), InvalidWeights> {
         self.tensors.keys().next().map_or(Ok(()), |name| Err(self.unknown(name)))
     }

@@ -38,7 +38,7 @@ fn config(objective: Objective, max_degree: usize, steps: usize) -> DiffusionCon
     }
 }
 
-/// Sets every weight to zero: the network then says nothing.
+/// Sets every weight to zero: its output is then zero.
 struct Silence;
 
 impl ModuleMapper for Silence {
@@ -292,7 +292,7 @@ fn samples_of_the_silent_network_are_uniform() {
             .map(|(k, height)| (0.5 * (height + 1.0) - k as f64 / COUNT as f64).abs());
         let distance = gaps.fold(0.0, f64::max);
         assert!(distance < 1.9 / (COUNT as f64).sqrt(), "{method:?}: {distance}");
-        // And sharp: they say where they are. The uniform one is 2.5.
+        // And sharp: their likelihood is high. The uniform one is 2.5.
         let mut entropies: Vec<f64> = diffusion
             .densities(&output)
             .unwrap()

@@ -1,5 +1,5 @@
 //! GeoCLIP's published weights against PyTorch: numbers made by `parity/geoclip/generate.py`. The
-//! weights aren't in the repository: without the wheel, these tests pass and say so.
+//! weights aren't in the repository: without the wheel, these tests pass with a note.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use locdiff_sphere::LatLon;
 use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;
 
-/// The tolerance that we promise; the largest deviation measured is 2e-7.
+/// The documented tolerance; the largest deviation measured is 2e-7.
 const TOLERANCE: f64 = 1e-5;
 
 #[expect(clippy::print_stderr, reason = "whoever runs the tests should know what did not run")]

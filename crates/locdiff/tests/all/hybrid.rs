@@ -23,7 +23,7 @@ use locdiff_sphere::{
 };
 use serde_json::json;
 
-/// An encoder that sees places: embeddings are directions, so that near places are similar.
+/// An encoder of places: embeddings are directions, so that near places are similar.
 const ENCODER: &str = "compass";
 
 /// Answers every row with the same density.

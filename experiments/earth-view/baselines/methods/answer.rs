@@ -11,7 +11,6 @@ pub trait Answer {
     /// The shapes that are worth trying; the same for all answers of a method.
     fn shapes(&self) -> Vec<Shape>;
 
-    /// One place, by a rule.
     fn place(&self, rule: Rule, shape: Shape) -> LatLon;
 
     /// The probability of all places that are at least as probable as this one.
@@ -118,7 +117,7 @@ impl Calibration {
         shares.min_by(|a, b| a.1.total_cmp(&b.1)).expect("there are shares")
     }
 
-    /// The log-density of a place.
+    /// The log-density with the calibrated shape and background.
     pub fn log_density(&self, answer: &dyn Answer, place: LatLon) -> f64 {
         log_with_uniform(answer.log_densities(place, &[self.shape])[0], self.uniform_share)
     }

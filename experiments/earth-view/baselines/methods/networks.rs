@@ -131,7 +131,7 @@ impl Field {
         }
     }
 
-    /// What an embedding says, which is the same at all places and times.
+    /// The part that depends on the embedding only, not on place and time.
     pub(super) fn modulation(&self, embeddings: Tensor<2>) -> Modulation {
         Modulation(self.from_trunk.linear(self.trunk.forward(embeddings)))
     }

@@ -88,7 +88,6 @@ impl Riemannian {
         places.iter().zip(outputs).map(|(place, output)| tangential(*place, output)).collect()
     }
 
-    /// Velocities and their divergences.
     fn velocities_and_divergences(
         &self,
         places: &[[f64; 3]],

@@ -62,7 +62,7 @@ pub enum InvalidRecord {
     Degree {
         /// As stated.
         found: usize,
-        /// The limit.
+        /// Largest degree that is accepted.
         limit: usize,
     },
     /// Coefficients and degree contradict each other.
@@ -78,11 +78,11 @@ pub enum InvalidRecord {
     /// A coefficient is too large, or not a number.
     #[error("coefficient {index} is {value:e}: it must be between -{limit:e} and {limit:e}")]
     Coefficient {
-        /// Its index.
+        /// Index of the coefficient, l² + l + m.
         index: usize,
-        /// Its value.
+        /// The coefficient that was sent.
         value: f32,
-        /// The limit.
+        /// Largest absolute value that is accepted.
         limit: f32,
     },
     /// Lists of points have different lengths.
@@ -113,7 +113,7 @@ pub enum InvalidRecord {
     PointKm {
         /// Of all parts together.
         found: f64,
-        /// The limit.
+        /// Largest product that is accepted.
         limit: f64,
     },
     /// There is too much of something.
@@ -123,13 +123,13 @@ pub enum InvalidRecord {
         what: &'static str,
         /// How much of it, in all parts together.
         found: usize,
-        /// The limit.
+        /// Largest number that is accepted.
         limit: usize,
     },
     /// Mixtures and products hold each other too often.
     #[error("mixtures and products are nested more than {limit} deep")]
     Depth {
-        /// The limit.
+        /// Deepest nesting that is accepted.
         limit: usize,
     },
     /// An exponent is too large, or not a number.
@@ -137,7 +137,7 @@ pub enum InvalidRecord {
     Exponent {
         /// As stated.
         found: f64,
-        /// The limit.
+        /// Largest exponent that is accepted.
         limit: f64,
     },
     /// Not coefficients.

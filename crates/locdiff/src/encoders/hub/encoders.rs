@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::error::HubError;
 use super::repository::{MAIN, Repository};
 
-/// An image encoder on the hub: where it is, and for those that we know, what it is.
+/// An image encoder on the hub: where it is, and, for those with a name here, what it is.
 ///
 /// ```
 /// use locdiff::encoders::hub::Encoder;
@@ -31,7 +31,7 @@ struct About {
     description: &'static str,
 }
 
-/// As OpenAI's own repository of CLIP says; the pages of the hub say nothing.
+/// As stated in OpenAI's own repository of CLIP; the pages of the hub state none.
 const CLIP_LICENCE: &str = "MIT";
 const DINOV2_LICENCE: &str = "Apache-2.0";
 
@@ -150,12 +150,12 @@ impl Encoder {
         self.source.revision()
     }
 
-    /// The weights' licence, of encoders that we know.
+    /// The weights' licence, of encoders with a name here.
     pub fn licence(&self) -> Option<&'static str> {
         self.about.as_ref().map(|about| about.licence)
     }
 
-    /// What it is, in a line, of encoders that we know.
+    /// What it is, in a line, of encoders with a name here.
     pub fn description(&self) -> Option<&'static str> {
         self.about.as_ref().map(|about| about.description)
     }

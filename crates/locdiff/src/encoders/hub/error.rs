@@ -18,7 +18,7 @@ pub enum HubError {
         /// The short names.
         known: String,
     },
-    /// Nothing says where files are kept.
+    /// No directory for files is set.
     #[error("there is no home directory to keep files in: set HF_HOME to a directory")]
     NoHome,
     /// The endpoint isn't an address.
@@ -34,10 +34,10 @@ pub enum HubError {
         repository: String,
         /// The branch, tag or commit.
         revision: String,
-        /// The cache.
+        /// The directory that was searched.
         cache: PathBuf,
     },
-    /// The hub wants to know who asks.
+    /// The hub requires a token.
     #[error(
         "the hub denied access to {repository} (status {status}{}): accept the terms on the model's \
          page, if there are any, and set HF_TOKEN to a token of your account that may read it", said(.message)
@@ -47,7 +47,7 @@ pub enum HubError {
         repository: String,
         /// The status of the answer.
         status: u16,
-        /// What the hub said about it, if anything.
+        /// The hub's message, if it sent one.
         message: String,
     },
     /// There is no such model, or none that we may see.
@@ -58,7 +58,7 @@ pub enum HubError {
     NoRepository {
         /// `owner/name`.
         repository: String,
-        /// What the hub said about it, if anything.
+        /// The hub's message, if it sent one.
         message: String,
     },
     /// The model has no such branch, tag or commit.
@@ -108,7 +108,7 @@ pub enum HubError {
          resume"
     )]
     Interrupted {
-        /// The file.
+        /// Name of the file in the repository.
         file: String,
         /// How much of it is here.
         received: u64,
@@ -125,7 +125,7 @@ pub enum HubError {
          the error remains, a proxy may change files"
     )]
     Checksum {
-        /// The file.
+        /// Name of the file in the repository.
         file: String,
         /// SHA-256 of what came.
         found: String,
@@ -138,34 +138,34 @@ pub enum HubError {
          change: a proxy may change files. The earlier download is kept"
     )]
     Changed {
-        /// The file.
+        /// Name of the file in the repository.
         file: String,
         /// The commit.
         revision: String,
-        /// What the hub said before.
+        /// The checksum that the hub stated before.
         before: String,
-        /// What the hub says now.
+        /// The checksum that the hub states now.
         now: String,
     },
     /// The file isn't as long as the one that the hub has.
     #[error("{file} has {found} bytes, the hub has {expected}: the copy was removed; fetch again")]
     Size {
-        /// The file.
+        /// Name of the file in the repository.
         file: String,
         /// Bytes here.
         found: u64,
         /// Bytes there.
         expected: u64,
     },
-    /// The file isn't what its name says.
+    /// The content of the file does not fit its name.
     #[error(
         "{file} is damaged: the copy was removed; fetch again. If the error remains, the model \
          itself is damaged"
     )]
     Contents {
-        /// The file.
+        /// Name of the file in the repository.
         file: String,
-        /// What its reader said.
+        /// The reader's error.
         source: Failure,
     },
     /// A file in the cache could not be read or written.
@@ -173,7 +173,7 @@ pub enum HubError {
     File {
         /// Which file or directory.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
 }

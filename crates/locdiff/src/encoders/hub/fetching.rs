@@ -30,7 +30,7 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// As the environment says: see [`HubSettings::from_env`].
+    /// From the environment: see [`HubSettings::from_env`].
     pub fn from_env() -> Result<Hub, HubError> {
         Hub::new(HubSettings::from_env()?)
     }

@@ -42,7 +42,7 @@ pub(super) struct Remote<'a> {
 /// The public hub.
 const PUBLIC: &str = "https://huggingface.co";
 
-/// A client that shows the token to nobody but the hub itself.
+/// A client that sends the token to the hub only, not to servers that it redirects to.
 pub(super) fn agent() -> Agent {
     Agent::config_builder()
         .user_agent(concat!("locdiff/", env!("CARGO_PKG_VERSION")))
@@ -55,7 +55,7 @@ pub(super) fn agent() -> Agent {
 pub(super) struct RemoteFile {
     pub(super) name: &'static str,
     pub(super) commit: String,
-    /// The file's name in the cache: its SHA-256 if it is large, else the SHA-1 that git knows.
+    /// The file's name in the cache: its SHA-256 if it is large, else git's SHA-1.
     pub(super) etag: String,
     pub(super) size: u64,
 }
@@ -78,7 +78,7 @@ impl<'a> Remote<'a> {
         format!("{endpoint}/{}/resolve/{revision}/{file}", self.repository)
     }
 
-    /// What the hub has under the first of these names that it knows.
+    /// The first of these files that the hub has.
     pub(super) fn find(&self, names: &[&'static str]) -> Result<RemoteFile, HubError> {
         for name in names {
             if let Some(file) = self.look_up(name)? {

@@ -24,7 +24,7 @@ pub struct HubSettings {
     pub attempts: u32,
     /// How long to wait before trying a second time; it doubles with each further time.
     pub pause: Duration,
-    /// How long a server may say nothing before the connection counts as broken.
+    /// How long a server may send nothing before the connection counts as broken.
     pub silence: Duration,
 }
 
@@ -42,7 +42,7 @@ impl HubSettings {
         }
     }
 
-    /// What the environment says: `HF_HOME` (or `XDG_CACHE_HOME`), `HF_HUB_CACHE`, `HF_ENDPOINT`,
+    /// Settings of the environment: `HF_HOME` (or `XDG_CACHE_HOME`), `HF_HUB_CACHE`, `HF_ENDPOINT`,
     /// `HF_TOKEN`, `HF_TOKEN_PATH` (or the file `token` under `HF_HOME`) and `HF_HUB_OFFLINE`.
     pub fn from_env() -> Result<HubSettings, HubError> {
         HubSettings::from_variables(|name| std::env::var_os(name), std::env::home_dir())

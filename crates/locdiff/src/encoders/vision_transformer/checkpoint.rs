@@ -15,7 +15,7 @@ use crate::tensors::Gelu;
 /// Every published CLIP and DINOv2 has heads of this width.
 const HEAD_WIDTH: usize = 64;
 
-/// What `config.json` may say; the shapes of the tensors say the rest.
+/// Fields of `config.json` that are used; the shapes of the tensors have the rest.
 #[derive(Debug, Default, Deserialize)]
 struct HuggingFaceConfig {
     vision_config: Option<Box<HuggingFaceConfig>>,
@@ -53,7 +53,7 @@ pub(crate) fn weights_in(path: &Path) -> Result<PathBuf, InvalidEncoder> {
         .ok_or_else(|| InvalidEncoder::NoWeights(path.to_owned()))
 }
 
-/// The weights, and what the configuration beside them says.
+/// The weights, and the configuration beside them.
 fn locate(path: &Path) -> Result<(PathBuf, HuggingFaceConfig), InvalidEncoder> {
     let weights = weights_in(path)?;
     if !path.is_dir() {

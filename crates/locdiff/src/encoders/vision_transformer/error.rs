@@ -9,7 +9,7 @@ pub enum InvalidEncoder {
     /// A file can't be read or isn't what it should be.
     #[error("{}: {what}", path.display())]
     File {
-        /// The file.
+        /// File of weights or of the configuration.
         path: PathBuf,
         /// What was wrong.
         what: String,
@@ -29,7 +29,7 @@ pub enum InvalidEncoder {
     /// A tensor isn't there.
     #[error("{}: there is no tensor `{name}`", path.display())]
     MissingTensor {
-        /// The file.
+        /// File of weights.
         path: PathBuf,
         /// The tensor's name.
         name: String,
@@ -37,11 +37,11 @@ pub enum InvalidEncoder {
     /// A tensor has another shape than its neighbours call for.
     #[error("{}: `{name}` has the shape {found:?}, expected {expected}", path.display())]
     Shape {
-        /// The file.
+        /// File of weights.
         path: PathBuf,
         /// The tensor's name.
         name: String,
-        /// Its shape.
+        /// Shape in the file.
         found: Vec<usize>,
         /// What would fit.
         expected: String,

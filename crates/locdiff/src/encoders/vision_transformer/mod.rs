@@ -42,7 +42,7 @@ pub enum Family {
 /// The shape of a Vision Transformer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VisionConfig {
-    /// Whose.
+    /// CLIP or DINOv2: they differ in details of the layers.
     pub family: Family,
     /// Side of the pictures, in pixels.
     pub image_size: usize,
@@ -105,7 +105,7 @@ struct Dense {
 }
 
 impl VisionTransformer {
-    /// The shape.
+    /// Family, sizes and number of layers.
     pub fn config(&self) -> &VisionConfig {
         &self.config
     }

@@ -1,5 +1,5 @@
 //! Tensors by name out of safetensors and PyTorch files, read one at a time: a CLIP checkpoint
-//! holds its text tower too, which nobody here asks for.
+//! holds its text tower too, which is not read here.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -43,7 +43,7 @@ impl TensorFile {
         if path.extension().is_some_and(|extension| extension == "safetensors") {
             return TensorFile::open_safetensors(path);
         }
-        // Its errors don't say which file.
+        // Its errors do not name the file.
         let reader = PytorchReader::new(path)
             .map_err(|error| InvalidEncoder::file(path, format!("not a state dict: {error}")))?;
         let tensors = reader

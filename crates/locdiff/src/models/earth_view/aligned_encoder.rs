@@ -42,7 +42,7 @@ impl AlignedEncoderConfig {
     }
 }
 
-/// The encoder.
+/// A small convolutional network that describes each part of a view or map.
 #[derive(Module, Debug)]
 pub struct AlignedEncoder {
     stages: Vec<Stage>,

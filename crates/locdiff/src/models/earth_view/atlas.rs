@@ -35,7 +35,7 @@ pub struct AtlasSettings {
     pub least_probability: f64,
     /// The same for the search alone.
     pub least_search_probability: f64,
-    /// Whether probabilities are what they say on real pictures.
+    /// Whether probabilities are calibrated on real pictures.
     pub calibrated: bool,
 }
 

@@ -53,7 +53,7 @@ pub struct Finding {
     pub result: SearchResult,
     /// What became of it.
     pub registration: Option<Registration>,
-    /// Its probability.
+    /// Probability of the place by the fitted odds; not calibrated.
     pub probability: f64,
 }
 

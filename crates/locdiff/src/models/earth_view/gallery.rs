@@ -59,10 +59,10 @@ impl Precision {
     }
 }
 
-/// A map of the gallery.
+/// A square map of land, whose descriptors views are compared with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GalleryMap {
-    /// Its middle.
+    /// Place in the middle of the map.
     pub middle: LatLon,
     /// The width of views that are compared with it: a fifth of its own.
     pub width_km: f64,

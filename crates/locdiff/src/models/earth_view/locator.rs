@@ -89,7 +89,7 @@ impl EarthLocator {
         Mosaic::in_program(BUILT_IN.mosaic)
     }
 
-    /// The model in a directory.
+    /// Opens weights, gallery and mosaic of a directory.
     pub fn open(directory: &ModelDirectory, device: &Device) -> Result<EarthLocator, InvalidModel> {
         directory.expect(ModelKind::EarthView)?;
         let read = |name: &str| {
@@ -259,7 +259,7 @@ fn rounded(km: f64) -> String {
 /// What is in a file of weights.
 #[derive(Debug)]
 pub struct Weights {
-    /// The encoder.
+    /// Network that describes views.
     pub encoder: AlignedEncoder,
     /// What evidence counts.
     pub settings: AtlasSettings,
@@ -279,7 +279,7 @@ impl Weights {
         Ok(Weights { encoder, settings, reference })
     }
 
-    /// A file.
+    /// The content of `model.safetensors`.
     pub fn to_bytes(encoder: &AlignedEncoder, settings: &AtlasSettings) -> Vec<u8> {
         let mut weights = PackedWeights::default();
         weights.add(ENCODER, encoder);

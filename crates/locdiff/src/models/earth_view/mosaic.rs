@@ -23,7 +23,7 @@ impl Mosaic {
         Mosaic { in_program: bytes, unpacked: OnceLock::new() }
     }
 
-    /// Its imagery.
+    /// The mosaic's pixels, unpacked at the first call.
     pub fn imagery(&self) -> &Imagery {
         self.unpacked.get_or_init(|| {
             // By threads of its own: a thread of the pool that waited here for others could begin with another picture,
@@ -36,7 +36,7 @@ impl Mosaic {
         })
     }
 
-    /// The imagery itself.
+    /// The unpacked pixels, without the mosaic.
     pub fn into_imagery(mut self) -> Imagery {
         self.imagery();
         self.unpacked.take().expect("it was unpacked")

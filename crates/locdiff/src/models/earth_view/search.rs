@@ -11,7 +11,7 @@ use crate::tensors::fused::{Matrix, multiply, numbers_of, vectorised};
 
 /// Pixels along the side of a picture as it is compared.
 pub const VIEW: usize = VIEW_PARTS * PART;
-/// Headings in which it is.
+/// Headings in which a view is compared with each map.
 const HEADINGS: usize = 24;
 
 const PARTS: usize = VIEW_PARTS * VIEW_PARTS;
@@ -481,7 +481,7 @@ mod tests {
         let known = known.nats(widths_km);
         assert!((known(place) - 8.0_f64.ln()).abs() < 1e-3, "{}", known(place));
         assert_eq!(known(elsewhere), 0.0);
-        // Nobody knows it better than a hundredth of the Earth.
+        // A constraint counts as no smaller than a hundredth of the Earth.
         let small = [Constraint::from_words("31,87,30km").unwrap()];
         let known = Known { within: &small, width_km: None };
         let known = known.nats(widths_km);

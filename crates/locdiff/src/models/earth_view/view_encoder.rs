@@ -111,7 +111,7 @@ pub(crate) fn matrix(
     Initializer::Uniform { min: -bound, max: bound }.init([inputs, outputs], device)
 }
 
-/// The encoder.
+/// The encoder of the first earth-view: one embedding of a whole view.
 #[derive(Module, Debug)]
 pub struct ViewEncoder {
     stages: Vec<Stage>,

@@ -88,7 +88,7 @@ impl FlowModel {
         FlowModel { network, about, encoder, identity }
     }
 
-    /// The network itself.
+    /// The network without its encoder.
     pub fn network(&self) -> &FlowNetwork {
         &self.network
     }

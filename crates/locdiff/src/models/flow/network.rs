@@ -70,7 +70,7 @@ pub fn gammas(steps: usize) -> Vec<f32> {
     (0..=steps).map(gamma).collect()
 }
 
-/// The network.
+/// plonk's network: the velocity of particles on the sphere, given an embedding and a moment.
 #[derive(Debug, Clone)]
 pub struct FlowNetwork {
     config: FlowConfig,
@@ -159,7 +159,7 @@ impl FlowNetwork {
         })
     }
 
-    /// The shape.
+    /// Widths and depth of the network.
     pub fn config(&self) -> &FlowConfig {
         &self.config
     }

@@ -1,6 +1,6 @@
 //! The flows that others have published, and what is known of them.
 
-/// A published flow.
+/// A flow that plonk's authors published: where it is, and what it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublishedFlow {
     /// Its name here.
@@ -45,7 +45,7 @@ impl PublishedFlow {
         &PUBLISHED
     }
 
-    /// The one of that name.
+    /// Finds a published flow by its name here.
     pub fn named(name: &str) -> Option<&'static PublishedFlow> {
         PUBLISHED.iter().find(|flow| flow.name == name)
     }

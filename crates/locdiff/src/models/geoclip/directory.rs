@@ -222,7 +222,7 @@ fn write_safetensors(tensors: &NamedTensors, path: &Path) -> Result<(), GeoClipE
     safetensors::serialize_to_file(views, Some(metadata), path).map_err(failed)
 }
 
-/// Places from lines of latitude and longitude below a header; `gallery` says whose, in errors.
+/// Places from lines of latitude and longitude below a header; `gallery` names them in errors.
 pub(super) fn gallery_from_csv(text: &str, gallery: &str) -> Result<Vec<LatLon>, GeoClipError> {
     let mut lines = text.lines().zip(1..);
     let header = lines.next().map_or("", |(line, _)| line);

@@ -5,7 +5,7 @@
 //! A query reads all of it once, so it takes as long as the
 //! memory needs to deliver 100 MB.
 //!
-//! On disk: a line of JSON that says what it is, then scales (f32), then rows (i16), all little
+//! On disk: a line of JSON that describes it, then scales (f32), then rows (i16), all little
 //! endian, then a CRC-32 of both. Anything unexpected there, and the places are encoded again: it is a cache.
 
 use std::fs::{self, File};

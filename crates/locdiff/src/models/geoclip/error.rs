@@ -14,31 +14,31 @@ pub enum GeoClipError {
     File {
         /// Which file or directory.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The file to import isn't a zip archive, as every wheel is.
     #[error("{} is not a wheel", .path.display())]
     NotAWheel {
-        /// Which file.
+        /// The file that is no zip archive.
         path: PathBuf,
-        /// What the archive's reader said.
+        /// The error of the archive's reader.
         source: zip::result::ZipError,
     },
     /// The wheel lacks a file.
     #[error("{} contains no {file}: use the wheel of geoclip 1.3.0, from `pip download geoclip==1.3.0 --no-deps`", .path.display())]
     MissingFile {
-        /// The wheel.
+        /// Path of the wheel.
         path: PathBuf,
         /// The file that should be in it.
         file: String,
     },
-    /// A file in the wheel is another than the one we know.
+    /// A file in the wheel differs from that of geoclip 1.3.0.
     #[error("{file} in {} has SHA-256 {found}, expected {expected}: use the wheel of geoclip 1.3.0", .path.display())]
     Checksum {
-        /// The wheel.
+        /// Path of the wheel.
         path: PathBuf,
-        /// The file in it.
+        /// Name of the file in the wheel.
         file: String,
         /// SHA-256 of what is there.
         found: String,
@@ -50,29 +50,29 @@ pub enum GeoClipError {
     Checkpoint {
         /// The file in the wheel.
         file: String,
-        /// What the reader said.
+        /// The reader's error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// `model.safetensors` cannot be read or written.
     #[error("{}: {source}", .path.display())]
     Safetensors {
-        /// Which file.
+        /// Path of `model.safetensors`.
         path: PathBuf,
-        /// What the reader or writer said.
+        /// The error of the reader or writer.
         source: safetensors::SafeTensorError,
     },
     /// `config.json` is not JSON, or lacks fields.
     #[error("{}: {source}", .path.display())]
     Config {
-        /// Which file.
+        /// Path of `config.json`.
         path: PathBuf,
-        /// What the parser said.
+        /// The parser's error.
         source: serde_json::Error,
     },
     /// `config.json` describes something else.
     #[error("{} has {field} {found}, expected {expected}", .path.display())]
     Format {
-        /// Which file.
+        /// Path of `config.json`.
         path: PathBuf,
         /// The field that differs.
         field: &'static str,
@@ -87,9 +87,9 @@ pub enum GeoClipError {
     /// A tensor has another shape than the ones beside it ask for.
     #[error("tensor {name} has shape {found:?}, expected {expected}")]
     Shape {
-        /// The tensor.
+        /// Name of the tensor.
         name: String,
-        /// Its shape.
+        /// Shape in the file.
         found: Vec<usize>,
         /// The wanted shape.
         expected: String,
@@ -97,7 +97,7 @@ pub enum GeoClipError {
     /// A tensor holds something else than 32-bit floats.
     #[error("tensor {name} contains {found}, expected F32")]
     ElementType {
-        /// The tensor.
+        /// Name of the tensor.
         name: String,
         /// Its type of elements.
         found: String,

@@ -35,7 +35,7 @@ impl NamedTensors {
         self.0.remove(name).ok_or_else(|| GeoClipError::MissingTensor(name.to_owned()))
     }
 
-    /// A file with more in it than we read isn't the file we think it is.
+    /// A file with unknown tensors is another format.
     pub(super) fn expect_empty(self) -> Result<(), GeoClipError> {
         if self.0.is_empty() {
             return Ok(());

@@ -50,7 +50,7 @@ const GEOCLIP_1_3_0: Release<'static> = Release {
     },
 };
 
-/// More than any member has; a wheel that claims to hold more isn't the one we know.
+/// More than any member has; a larger one is not geoclip's wheel.
 const LARGEST_MEMBER: u64 = 64 << 20;
 
 impl GeoClip {
@@ -94,7 +94,7 @@ struct Wheel<'a> {
 impl<'a> Wheel<'a> {
     fn open(path: &'a Path) -> Result<Wheel<'a>, GeoClipError> {
         let file = File::open(path).map_err(GeoClipError::at(path))?;
-        // Opens like a file, and then fails with words that help nobody.
+        // Opens like a file, and then fails with an unhelpful message.
         if path.is_dir() {
             return Err(GeoClipError::at(path)(ErrorKind::IsADirectory.into()));
         }
@@ -143,7 +143,7 @@ fn read_state(
     mut take: impl FnMut(&str, NamedValues),
 ) -> Result<(), GeoClipError> {
     let failed = |source| GeoClipError::Checkpoint { file: file.to_owned(), source };
-    // The reader wants a file of its own.
+    // The reader needs a file of its own.
     let mut copy = tempfile::NamedTempFile::new().map_err(|error| failed(error.into()))?;
     copy.write_all(checkpoint).map_err(|error| failed(error.into()))?;
     let reader = PytorchReader::new(copy.path()).map_err(|error| failed(error.into()))?;

@@ -13,12 +13,12 @@ pub enum PhotoError {
     /// The operating system refused.
     #[error("{}", .path.display())]
     Unreadable {
-        /// Which file.
+        /// The file that could not be opened or read.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The bytes are no picture of any kind that we know.
+    /// The bytes are no picture of any known kind.
     #[error(
         "not a picture: the file begins with {beginning}; use JPEG, PNG, WebP, GIF, TIFF or BMP"
     )]
@@ -29,7 +29,7 @@ pub enum PhotoError {
     /// A picture, but of a kind that this build doesn't read.
     #[error("{format} is not supported: {remedy}")]
     Unsupported {
-        /// Which kind.
+        /// Name of the format.
         format: String,
         /// What to do about it.
         remedy: &'static str,
@@ -37,7 +37,7 @@ pub enum PhotoError {
     /// The picture ends early or contradicts itself.
     #[error("damaged {format}: {reason}; fetch or export the picture again")]
     Damaged {
-        /// What it claims to be.
+        /// The format by its first bytes.
         format: PhotoFormat,
         /// What is wrong.
         reason: String,

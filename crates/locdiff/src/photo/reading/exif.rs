@@ -1,4 +1,4 @@
-//! The facts in a picture's Exif data that matter here: which way is up, where and when the camera says it was,
+//! The facts in a picture's Exif data that matter here: which way is up, where and when the camera recorded to be,
 //! and which camera it was.
 
 use std::io::Cursor;
@@ -35,7 +35,7 @@ pub struct ExifFacts {
     pub time: Option<String>,
     /// Digits of that second's fraction.
     pub time_fraction: Option<String>,
-    /// The zone of that time: `+02:00`. Many cameras don't say.
+    /// The zone of that time: `+02:00`. Many cameras record none.
     pub time_zone: Option<String>,
     /// Make and model.
     pub camera: Option<String>,

@@ -29,7 +29,7 @@ pub enum PhotoFormat {
 pub(in crate::photo) enum UnknownFormat {
     /// A kind that has a name, and isn't read.
     NotRead(&'static str),
-    /// No kind that we know.
+    /// None of the known kinds.
     NotAnImage { beginning: String },
 }
 

@@ -3,7 +3,7 @@
 //!
 //! A decoder that meets the end marker too early fills the rest of the picture with what zeros
 //! mean, and says nothing. So the end marker is moved back behind some zeros: whoever decodes
-//! deeper into them than its look-ahead reaches was still in want of data.
+//! deeper into them than its look-ahead reaches still needed data.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! What a JPEG's markers say, before anything is decoded.
+//! The markers of a JPEG, read before anything is decoded.
 
 use super::error::PhotoError;
 use super::format::PhotoFormat;

@@ -92,7 +92,7 @@ impl Reading<'_> {
     }
 }
 
-/// `image` wraps errors in sentences about itself; the last one says what was wrong.
+/// `image` wraps errors in sentences about itself; the last one has the reason.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

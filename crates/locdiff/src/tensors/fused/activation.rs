@@ -23,7 +23,7 @@ pub enum Gelu {
     Quick,
 }
 
-/// The function.
+/// An activation function with its slope.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Activation {
     /// sin(frequency·x).

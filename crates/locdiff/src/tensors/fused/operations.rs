@@ -222,7 +222,7 @@ fn scaled_by_modulation(
     x
 }
 
-/// a ⊙ b, in the memory of a if nobody else has it.
+/// a ⊙ b, in the memory of a if it is not shared.
 pub(super) fn product(a: FlexTensor, b: &FlexTensor) -> FlexTensor {
     let mut a = contiguous(a);
     let b = b.to_contiguous();

@@ -13,7 +13,7 @@ pub(crate) struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// Row by row.
+    /// A matrix whose rows follow each other in memory.
     pub(crate) fn by_rows(numbers: &'a [f32], columns: usize) -> Matrix<'a> {
         let rows = numbers.len() / columns;
         assert_eq!(rows * columns, numbers.len(), "rows are not whole");

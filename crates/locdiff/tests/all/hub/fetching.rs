@@ -162,7 +162,7 @@ fn a_damaged_file_in_the_cache_is_replaced() {
     assert_whole(&fetched);
 }
 
-/// At the same commit a file is always the same one: what the hub said of it is recorded, and compared.
+/// At the same commit a file is always the same one: its checksum is recorded, and compared.
 #[test]
 fn a_file_that_changes_at_the_same_revision_is_refused() {
     for name in [WEIGHTS, "config.json"] {

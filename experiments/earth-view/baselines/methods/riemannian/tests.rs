@@ -29,7 +29,7 @@ fn baseline_ways_are_great_circles_of_even_speed() {
 }
 
 /// A flow that learns two known distributions, one at a pole and one across the antimeridian: its
-/// density integrates to one, and its samples and its density know where they are.
+/// density integrates to one, and its samples and its density are near the truth.
 #[test]
 fn baseline_flow_on_the_sphere_recovers_known_distributions() {
     let mut rng = ChaCha8Rng::seed_from_u64(6);
