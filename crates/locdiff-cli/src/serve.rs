@@ -69,7 +69,7 @@ pub(crate) struct Arguments {
     /// Largest image, in pixels
     #[arg(long, env = "LOCDIFF_MAX_IMAGE_PIXELS", value_name = "N", default_value_t = Settings::default().max_image_pixels)]
     max_image_pixels: u64,
-    /// Most memory for all requests that are being received or are in the queue, in bytes
+    /// Most memory for all requests together, in bytes: connections, bodies, decoded images, densities and answers
     #[arg(long, env = "LOCDIFF_MAX_MEMORY_BYTES", value_name = "N", default_value_t = Settings::default().max_memory_bytes)]
     max_memory_bytes: u64,
     /// Largest number of connections at a time
@@ -81,6 +81,9 @@ pub(crate) struct Arguments {
     /// How long a client may take to send a body
     #[arg(long, env = "LOCDIFF_BODY_TIMEOUT_S", value_name = "S", default_value_t = Settings::default().body_timeout_s)]
     body_timeout_s: u64,
+    /// How long a client may take to read an answer
+    #[arg(long, env = "LOCDIFF_ANSWER_TIMEOUT_S", value_name = "S", default_value_t = Settings::default().answer_timeout_s)]
+    answer_timeout_s: u64,
     /// How long a request may take in all
     #[arg(long, env = "LOCDIFF_REQUEST_TIMEOUT_S", value_name = "S", default_value_t = Settings::default().request_timeout_s)]
     request_timeout_s: u64,
@@ -228,6 +231,7 @@ impl Arguments {
             max_connections: self.max_connections,
             header_timeout_s: self.header_timeout_s,
             body_timeout_s: self.body_timeout_s,
+            answer_timeout_s: self.answer_timeout_s,
             request_timeout_s: self.request_timeout_s,
             shutdown_timeout_s: self.shutdown_timeout_s,
             tiles: self.tiles.clone(),

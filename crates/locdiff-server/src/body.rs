@@ -1,54 +1,35 @@
 //! Bodies of requests, received with limits: so many bytes, so much time, and so much memory for all of
 //! them together. Memory is counted as it arrives, so a thousand clients that send nothing cost nothing.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, header};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body_util::BodyExt;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use locdiff_sphere::shown;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::engine::SentImage;
-use crate::problem::{BAD_BODY, BUSY, Problem, TOO_LARGE, TOO_SLOW};
+use crate::memory::{Held, Memory, PIECE};
+use crate::multipart;
+use crate::problem::{BAD_BODY, Problem, TOO_LARGE, TOO_SLOW};
 use crate::settings::Settings;
 
-/// Memory is handed out in pieces of this many bytes.
-const PIECE: usize = 4096;
-/// What multipart may add to its images.
+/// What a form may add to its images.
 const ENVELOPE: u64 = 64 << 10;
 /// How long a client that is refused may go on sending, so that it reads the refusal.
 const FAREWELL: Duration = Duration::from_millis(20);
 /// And how much of it.
 const FAREWELL_BYTES: usize = 4 << 20;
 
-/// What may be received in all, by everybody.
-#[derive(Clone)]
-pub(crate) struct Memory(Arc<Semaphore>);
-
 /// A body, and the memory that it takes until this is dropped.
 pub(crate) struct Received {
     pub(crate) bytes: Bytes,
-    pub(crate) memory: OwnedSemaphorePermit,
+    pub(crate) memory: Held,
 }
 
 impl Memory {
-    pub(crate) fn new(bytes: u64) -> Memory {
-        let pieces = (bytes / PIECE as u64).min(Semaphore::MAX_PERMITS as u64) as usize;
-        Memory(Arc::new(Semaphore::new(pieces.max(1))))
-    }
-
-    /// Memory for so many bytes, if there is enough left.
-    pub(crate) fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Problem> {
-        let pieces = bytes.div_ceil(PIECE) as u32;
-        Arc::clone(&self.0).try_acquire_many_owned(pieces).map_err(|_| {
-            let detail = "the memory for images is used by other requests: retry in 1 s";
-            Problem::new(BUSY, detail).retry_after(1)
-        })
-    }
-
     /// The whole body, if it isn't too much and comes in time.
     pub(crate) async fn receive(
         &self,
@@ -82,8 +63,7 @@ impl Memory {
         }
         let deadline = Instant::now() + time;
         let mut memory = self.take(0)?;
-        let mut granted = 0;
-        let mut bytes = BytesMut::new();
+        let mut bytes = Vec::new();
         loop {
             let frame = timeout_at(deadline, body.frame()).await.map_err(|_| {
                 let (received, seconds) = (bytes.len(), time.as_secs());
@@ -100,15 +80,27 @@ impl Memory {
             if length as u64 > most {
                 return Err(too_large(length as u64));
             }
-            if length > granted {
-                memory.merge(self.take(length - granted)?);
-                granted = length.div_ceil(PIECE) * PIECE;
+            if length > bytes.capacity() {
+                let room = room_for(length, announced as usize);
+                // While it is copied, it is there twice.
+                let larger = self.take(room)?;
+                bytes.reserve_exact(room - bytes.len());
+                memory = larger;
             }
-            // What was announced is taken at its word only as far as it has come.
             bytes.extend_from_slice(&data);
         }
-        Ok(Received { bytes: bytes.freeze(), memory })
+        Ok(Received { bytes: bytes.into(), memory })
     }
+}
+
+/// How much room is made for a body that has become longer. What was announced is taken at its word only as far as a part of
+/// it has come.
+fn room_for(length: usize, announced: usize) -> usize {
+    match announced {
+        0 => 2 * length,
+        announced => announced.min(4 * length).max(length),
+    }
+    .next_multiple_of(PIECE)
 }
 
 /// Reads on for a moment: a client that is still sending when its connection closes may never see
@@ -136,7 +128,7 @@ pub(crate) fn most_bytes(headers: &HeaderMap, settings: &Settings) -> u64 {
         Some(_) => {
             let all = settings.max_image_bytes.saturating_mul(settings.max_images as u64);
             // Nobody gets more than half of what is there for all, but for one image of the largest kind.
-            let share = (settings.max_memory_bytes / 2).max(settings.max_image_bytes);
+            let share = (settings.request_memory() / 2).max(settings.max_image_bytes);
             all.min(share).saturating_add(ENVELOPE)
         }
         None => settings.max_image_bytes,
@@ -144,12 +136,11 @@ pub(crate) fn most_bytes(headers: &HeaderMap, settings: &Settings) -> u64 {
 }
 
 fn boundary(headers: &HeaderMap) -> Option<String> {
-    let kind = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
-    multer::parse_boundary(kind).ok()
+    multipart::boundary(headers.get(header::CONTENT_TYPE)?.to_str().ok()?)
 }
 
 /// The images in a body: itself, or the parts of a form named `image`.
-pub(crate) async fn images_in(
+pub(crate) fn images_in(
     headers: &HeaderMap,
     bytes: Bytes,
     settings: &Settings,
@@ -163,19 +154,13 @@ pub(crate) async fn images_in(
         return Ok(vec![SentImage { name: None, bytes }]);
     };
     let wrong = |detail: String| Problem::new(BAD_BODY, detail);
-    let whole = Body::from(bytes).into_data_stream();
-    let mut form = multer::Multipart::new(whole, boundary);
     let mut images = Vec::new();
-    loop {
-        let field = form
-            .next_field()
-            .await
-            .map_err(|error| wrong(format!("the form is not valid: {error}")))?;
-        let Some(field) = field else { break };
-        if field.name() != Some("image") {
-            let name: String = field.name().unwrap_or("").chars().take(40).collect();
+    for part in multipart::parts(&bytes, &boundary) {
+        let part = part.map_err(|reason| wrong(format!("the form is not valid: {reason}")))?;
+        if part.name != "image" {
             return Err(wrong(format!(
-                "the form has a part `{name}`: name images `image`, and put options into the query"
+                "the form has a part `{}`: name images `image`, and put options into the query",
+                shown(&part.name)
             )));
         }
         if images.len() == settings.max_images {
@@ -184,15 +169,48 @@ pub(crate) async fn images_in(
                 format!("the form has more than {most} images: send them in several requests");
             return Err(Problem::new(TOO_LARGE, detail));
         }
-        let name = field.file_name().map(|name| name.chars().take(255).collect());
-        let bytes = field
-            .bytes()
-            .await
-            .map_err(|error| wrong(format!("the form is not valid: {error}")))?;
-        images.push(SentImage { name, bytes });
+        let name = part.file_name.map(|name| name.chars().take(255).collect());
+        images.push(SentImage { name, bytes: part.bytes });
     }
     if images.is_empty() {
         return Err(wrong("the form has no part named `image`".to_owned()));
     }
     Ok(images)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn bodies_are_counted_with_the_room_that_they_have() {
+        let settings = Settings::default();
+        let memory = Memory::new(&settings);
+        let receive = async |length: usize, announced: Option<usize>| {
+            let mut headers = HeaderMap::new();
+            if let Some(announced) = announced {
+                headers.insert(header::CONTENT_LENGTH, announced.into());
+            }
+            let body = Body::from(vec![7; length]);
+            memory.receive(&headers, body, 1 << 20, Duration::from_secs(9)).await
+        };
+        for (length, announced) in [(0, None), (100_000, None), (100_000, Some(100_000))] {
+            let received = receive(length, announced).await.expect("room");
+            assert_eq!(received.bytes.len(), length);
+            let held = received.memory.num_permits() * PIECE;
+            assert!(held >= length && held <= 2 * length + PIECE, "{held} for {length}");
+        }
+        assert!(receive((1 << 20) + 1, None).await.is_err());
+        assert!(receive(10, Some((1 << 20) + 1)).await.is_err());
+    }
+
+    #[test]
+    fn room_follows_what_has_come() {
+        assert_eq!(room_for(1, 1 << 30), PIECE);
+        assert_eq!(room_for(PIECE, 1 << 30), 4 * PIECE);
+        assert_eq!(room_for(5 * PIECE, 6 * PIECE), 6 * PIECE);
+        assert_eq!(room_for(5 * PIECE, 0), 10 * PIECE);
+        // More came than was announced.
+        assert_eq!(room_for(5 * PIECE, PIECE), 5 * PIECE);
+    }
 }

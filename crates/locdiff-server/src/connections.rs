@@ -12,7 +12,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
+use crate::memory::READ_AHEAD;
 use crate::state::App;
+use crate::writing::ReadInTime;
 
 /// How long to listen for one more connection that the system has accepted already, when stopping.
 const LAST_CALL: Duration = Duration::from_millis(50);
@@ -31,21 +33,22 @@ pub(crate) async fn serve(
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(Duration::from_secs(settings.header_timeout_s))
-        .max_buf_size(64 << 10)
+        .max_buf_size(READ_AHEAD)
         .keep_alive(true);
     let connections =
         Arc::new(Semaphore::new(settings.max_connections.min(Semaphore::MAX_PERMITS)));
     let graceful = GracefulShutdown::new();
-    let reading = Duration::from_secs(settings.body_timeout_s);
+    let writing = Duration::from_secs(settings.answer_timeout_s);
     let mut stop = std::pin::pin!(stop);
     let accept = |stream: TcpStream, permit: Option<OwnedSemaphorePermit>| {
         // Answers are small and complete: there is nothing to wait for.
         let _ = stream.set_nodelay(true);
-        // Who doesn't read an answer must not keep it, and its connection, for ever.
+        // What the system has taken for a client that is gone.
         #[cfg(target_os = "linux")]
-        let _ = socket2::SockRef::from(&stream).set_tcp_user_timeout(Some(reading));
+        let _ = socket2::SockRef::from(&stream).set_tcp_user_timeout(Some(writing));
         let service = TowerToHyperService::new(router.clone());
-        let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
+        let stream = TokioIo::new(ReadInTime::new(stream, writing));
+        let connection = graceful.watch(http.serve_connection(stream, service));
         let gauge = app.metrics.connections.clone();
         gauge.increment(1.0);
         tokio::spawn(async move {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, header};
@@ -24,8 +23,10 @@ use crate::workers::MARGIN;
 
 /// A density's JSON is at most this long.
 const MOST_BYTES: u64 = 6 << 20;
-/// While JSON is read, so many bytes of memory per byte, at most.
-const READING: usize = 16;
+/// A record takes so many bytes of memory per byte of JSON, at most: a number of eight bytes needs two.
+const RECORD: usize = 4;
+/// And lists that grow, while they are read.
+const GROWING: u64 = 8;
 /// What a value of a grid or a pixel costs, in cells.
 const COST_OF_VALUE: f64 = 0.015;
 /// What each degree adds to a value that is summed up along a row.
@@ -88,11 +89,13 @@ pub(crate) async fn density(
     let received =
         app.memory.receive(&headers, body, MOST_BYTES, app.settings.body_timeout()).await?;
     let Received { bytes, memory } = received;
-    let reading = app.memory.take(READING * bytes.len())?;
+    let of_record = app.memory.take(RECORD * bytes.len())?;
+    let answering = app.memory.take(wish.answer_bytes())?;
+    let growing = app.memory.work(GROWING * bytes.len() as u64).await;
     // Up to some 100 ms: not on the threads that listen.
     let (record, wish, cost) = tokio::task::spawn_blocking(move || {
         let record = record(&bytes)?;
-        drop((bytes, reading));
+        drop((bytes, memory, growing));
         let cost = cost(&record, &wish);
         Ok::<_, Problem>((record, wish, cost))
     })
@@ -107,13 +110,25 @@ pub(crate) async fn density(
     let most = MARGIN * limit.as_secs_f64();
     let budget = Budget::of(Cost::of_cells(most / seconds_per_cell()));
     let made = app.work(seconds, budget, move |stop| {
-        let _memory = memory;
+        let _memory = of_record;
         make(&record, &wish, stop)
     });
-    made.await?.unwrap_or_else(|over| match over {
+    let (kind, answer) = made.await?.unwrap_or_else(|over| match over {
         OverBudget::Cost(_) => Err(too_costly(format!("more than {most:.1}"), limit)),
         OverBudget::Stopped => Err(Problem::broken()),
-    })
+    })?;
+    let answer = app.memory.answer(answer, answering)?;
+    Ok(([(header::CONTENT_TYPE, kind)], answer).into_response())
+}
+
+impl Wish {
+    /// The memory that the answer may take; more is taken when it is needed.
+    fn answer_bytes(&self) -> usize {
+        match self.form {
+            Form::Grid => GridAnswer::json_bytes(self.width),
+            Form::Png | Form::GeoJson => 2 << 20,
+        }
+    }
 }
 
 fn record(bytes: &[u8]) -> Result<DensityRecord, Problem> {
@@ -196,8 +211,12 @@ fn wish(query: Option<&str>) -> Result<Wish, Problem> {
     Ok(Wish { form, within: options.within()?, width: width as usize, globe, levels })
 }
 
-/// Nobody reads what it gives once it is stopped.
-fn make(record: &DensityRecord, wish: &Wish, stop: &Stop) -> Result<Response, Problem> {
+/// The answer with its kind. Nobody reads it once it is stopped.
+fn make(
+    record: &DensityRecord,
+    wish: &Wish,
+    stop: &Stop,
+) -> Result<(&'static str, Vec<u8>), Problem> {
     let mut density =
         record.density().map_err(|error| Problem::new(BAD_BODY, error.to_string()))?;
     for constraint in &wish.within {
@@ -205,23 +224,19 @@ fn make(record: &DensityRecord, wish: &Wish, stop: &Stop) -> Result<Response, Pr
             .restricted_to(constraint.area().clone())
             .map_err(|error| Problem::new(NO_ANSWER, format!("within {constraint}: {error}")))?;
     }
-    let response = match wish.form {
-        Form::Grid => Json(GridAnswer::new(&density, wish.width)).into_response(),
-        Form::Png | Form::GeoJson => {
-            let survey = density.survey();
-            // The budget ends surveys, and not what is made of them.
-            if stop.is_stopped() {
-                return Err(Problem::broken());
-            }
-            if let Form::Png = wish.form {
-                ([(header::CONTENT_TYPE, "image/png")], png(&survey, wish)?).into_response()
-            } else {
-                let kind = [(header::CONTENT_TYPE, "application/geo+json")];
-                (kind, geojson(&survey, wish).to_string()).into_response()
-            }
-        }
-    };
-    Ok(response)
+    if let Form::Grid = wish.form {
+        let json = GridAnswer::new(&density, wish.width).to_json();
+        return Ok(("application/json", json.map_err(|_| Problem::broken())?));
+    }
+    let survey = density.survey();
+    // The budget ends surveys, and not what is made of them.
+    if stop.is_stopped() {
+        return Err(Problem::broken());
+    }
+    match wish.form {
+        Form::Png => Ok(("image/png", png(&survey, wish)?)),
+        _ => Ok(("application/geo+json", geojson(&survey, wish).to_string().into_bytes())),
+    }
 }
 
 fn png(survey: &Survey<'_>, wish: &Wish) -> Result<Vec<u8>, Problem> {

@@ -1,7 +1,7 @@
 //! A density as numbers at equal steps of latitude and longitude.
 
 use locdiff_sphere::{Basis, Coefficients, Density, LatLon};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 /// Logarithms of a density per steradian, at the middles of equal steps of latitude and longitude. Values of point masses and
@@ -19,7 +19,18 @@ pub(crate) struct GridAnswer {
     /// Step between two values or rows, in degrees.
     step_degrees: f64,
     /// Row by row; null where the density is zero.
-    log_density: Vec<Option<f64>>,
+    #[serde(serialize_with = "rounded")]
+    #[schema(value_type = Vec<Option<f64>>)]
+    log_density: Vec<f64>,
+}
+
+/// To five digits, as they are written: millions of numbers are not copied first.
+fn rounded<S: Serializer>(numbers: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(numbers.iter().map(|number| shown(*number)))
+}
+
+fn shown(number: f64) -> Option<f64> {
+    Some((1e5 * number).round() / 1e5).filter(|number| number.is_finite())
 }
 
 impl GridAnswer {
@@ -32,16 +43,25 @@ impl GridAnswer {
                 (first_latitude - step * row as f64, first_longitude + step * column as f64);
             LatLon::new(latitude, longitude).unwrap_or(LatLon::NORTH_POLE)
         });
-        let shown =
-            |value: f64| Some((1e5 * value).round() / 1e5).filter(|value| value.is_finite());
         GridAnswer {
             width,
             height,
             first_latitude,
             first_longitude,
             step_degrees: step,
-            log_density: log_density.into_iter().map(shown).collect(),
+            log_density,
         }
+    }
+
+    /// Room for the JSON of a grid: numbers such as -123.45678, and commas.
+    pub(crate) fn json_bytes(width: usize) -> usize {
+        1024 + 11 * (width * width / 2)
+    }
+
+    pub(crate) fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+        let mut json = Vec::with_capacity(GridAnswer::json_bytes(self.width));
+        serde_json::to_writer(&mut json, self)?;
+        Ok(json)
     }
 }
 
@@ -135,12 +155,19 @@ mod tests {
         for density in [Density::exponential(&coefficients), Density::linear(&coefficients)] {
             let grid = GridAnswer::new(&density, 48);
             assert_eq!(grid.log_density.len(), 24 * 48);
+            let json = grid.to_json().expect("JSON");
+            assert!(json.capacity() <= GridAnswer::json_bytes(48) + 4096);
+            let read: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+            let numbers = read["log_density"].as_array().expect("numbers");
+            assert!(
+                numbers.iter().map(|n| n.as_f64()).eq(grid.log_density.iter().map(|n| shown(*n)))
+            );
             for (index, found) in grid.log_density.iter().enumerate() {
                 let latitude = grid.first_latitude - grid.step_degrees * (index / 48) as f64;
                 let longitude = grid.first_longitude + grid.step_degrees * (index % 48) as f64;
                 let place = LatLon::new(latitude, longitude).expect("a place");
                 let expected = density.log_density(place);
-                match found {
+                match shown(*found) {
                     Some(found) => assert!((found - expected).abs() < 2e-5, "{found} {expected}"),
                     None => assert_eq!(expected, f64::NEG_INFINITY),
                 }

@@ -11,7 +11,9 @@ mod density;
 mod engine;
 mod grid;
 mod logs;
+mod memory;
 mod metrics;
+mod multipart;
 mod openapi;
 mod options;
 mod page;
@@ -24,6 +26,7 @@ mod state;
 mod thumbnail;
 mod wire;
 mod workers;
+mod writing;
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
@@ -96,7 +99,7 @@ impl Server {
         let app = Arc::new(Shared {
             images: Arc::new(queue::Queue::new(workers::limits(&settings))),
             densities: Arc::new(queue::Queue::new(workers::limits_of_densities(&settings))),
-            memory: body::Memory::new(settings.max_memory_bytes),
+            memory: memory::Memory::new(&settings),
             metrics: Arc::new(metrics),
             engine: OnceLock::new(),
             stopping: AtomicBool::new(false),

@@ -1,7 +1,10 @@
 //! The interface described: for programs at `/openapi.json`, for people at `/docs`.
 
-use axum::Json;
-use axum::response::Html;
+use std::sync::LazyLock;
+
+use axum::http::header;
+use axum::response::{Html, IntoResponse, Response};
+use bytes::Bytes;
 use serde_json::Value;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
@@ -68,12 +71,16 @@ pub(crate) fn document() -> Value {
     document
 }
 
-pub(crate) async fn openapi() -> Json<Value> {
-    Json(document())
+/// Made once: a thousand clients that read slowly share one.
+static OPENAPI: LazyLock<Bytes> = LazyLock::new(|| document().to_string().into());
+static DOCS: LazyLock<Bytes> = LazyLock::new(|| page(&document()).into());
+
+pub(crate) async fn openapi() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], OPENAPI.clone()).into_response()
 }
 
-pub(crate) async fn docs() -> Html<String> {
-    Html(page(&document()))
+pub(crate) async fn docs() -> Html<Bytes> {
+    Html(DOCS.clone())
 }
 
 const STYLE: &str = "\

@@ -30,6 +30,8 @@ use crate::{access, options, page, routes, thumbnail};
 
 /// Decisions about a hundred thousand pictures.
 const MOST_BYTES: u64 = 16 << 20;
+/// Decisions take so many bytes of memory per byte of JSON, at most, with lists that grow while they are read.
+const READING: u64 = 12;
 /// Default size of a thumbnail: pixels along the longer side.
 const SIDE: u64 = 256;
 
@@ -262,6 +264,7 @@ async fn decide(
     let app = &review.app;
     let time = app.settings.body_timeout();
     let received = app.memory.receive(&headers, body, MOST_BYTES, time).await?;
+    let _reading = app.memory.work(READING * received.bytes.len() as u64).await;
     let decisions: Decisions = serde_json::from_slice(&received.bytes).map_err(|error| {
         Problem::new(BAD_BODY, format!("the body is not a list of decisions: {error}"))
     })?;

@@ -14,10 +14,14 @@ use utoipa::ToSchema;
 
 use crate::body::{Received, images_in, most_bytes, say_farewell};
 use crate::engine::{Made, SentImage, Wanted, read_options};
+use crate::memory::Held;
 use crate::options::{Options, locate_options};
 use crate::problem::{BROKEN, NOT_READY, Problem};
-use crate::state::App;
+use crate::state::{App, Shared};
 use crate::wire::{EmbedAnswer, Embedded, LocateAnswer, Outcome};
+
+/// What reading the header of an image takes in memory, beside copies of its metadata.
+const EXAMINING: u64 = 8 << 20;
 
 /// A form with images.
 #[derive(ToSchema)]
@@ -75,8 +79,8 @@ pub(crate) async fn locate(
         app.engine()?.chosen(&options)?;
         Ok(Wanted::Place(options))
     });
+    let (made, answering) = made.await?;
     let results: Vec<Outcome<Answer>> = made
-        .await?
         .into_iter()
         .map(|made| match made {
             Made::Place(outcome) => Ok(outcome),
@@ -85,7 +89,7 @@ pub(crate) async fn locate(
         .collect::<Result<_, _>>()?;
     match &results[..] {
         [Outcome::Failed(failed)] => Err(failed.problem.clone()),
-        _ => Ok(Json(LocateAnswer { prediction: true, results }).into_response()),
+        _ => app.answer(&LocateAnswer { prediction: true, results }, answering),
     }
 }
 
@@ -118,8 +122,8 @@ pub(crate) async fn embed(
         }
         Ok(Wanted::Embedding { model })
     });
+    let (made, answering) = made.await?;
     let results: Vec<Outcome<Embedded>> = made
-        .await?
         .into_iter()
         .map(|made| match made {
             Made::Embedding(outcome) => Ok(outcome),
@@ -128,17 +132,18 @@ pub(crate) async fn embed(
         .collect::<Result<_, _>>()?;
     match &results[..] {
         [Outcome::Failed(failed)] => Err(failed.problem.clone()),
-        _ => Ok(Json(EmbedAnswer { results }).into_response()),
+        _ => app.answer(&EmbedAnswer { results }, answering),
     }
 }
 
-/// Receives images and has them made into what is wanted. The cheapest refusals come first.
+/// Receives images and has them made into what is wanted. The cheapest refusals come first. Also returns the memory for the
+/// answer.
 async fn make(
     app: &App,
     headers: &HeaderMap,
     body: Body,
     wanted: impl FnOnce(&App) -> Result<Wanted, Problem>,
-) -> Result<Vec<Made>, Problem> {
+) -> Result<(Vec<Made>, Held), Problem> {
     let wanted = match app.would_admit(&app.images, 1.0).and_then(|()| wanted(app)) {
         Ok(wanted) => wanted,
         Err(problem) => {
@@ -149,26 +154,54 @@ async fn make(
     let receiving = app.images.receiving();
     let most = most_bytes(headers, &app.settings);
     let received = app.memory.receive(headers, body, most, app.settings.body_timeout()).await?;
-    let Received { bytes, mut memory } = received;
-    let images = images_in(headers, bytes, &app.settings).await?;
+    let Received { bytes, memory } = received;
+    let images = images_in(headers, bytes, &app.settings)?;
     drop(receiving);
+    let answering = app.memory.take(images.len() * wanted.answer_bytes())?;
     // Files that are no images, and decompression bombs, are rejected before they wait. Headers can be long: not on the threads that listen.
     let options = read_options(&app.settings);
-    let (images, sizes) = tokio::task::spawn_blocking(move || {
-        let examine = |image: &SentImage| locdiff::Photo::examine(&image.bytes, &options);
-        let sizes: Vec<_> = images.iter().map(examine).collect();
-        (images, sizes)
-    })
-    .await
-    .map_err(|_| Problem::broken())?;
-    if let [Err(error)] = &sizes[..] {
+    let examining = app.memory.work(EXAMINING + 2 * longest(&images)).await;
+    let examined = tokio::task::spawn_blocking(move || {
+        let _memory = examining;
+        let examine = |image: SentImage| {
+            let header = locdiff::Photo::examine(&image.bytes, &options);
+            (image, header.map(|header| header.memory_bytes))
+        };
+        images.into_iter().map(examine).collect::<Vec<_>>()
+    });
+    let examined = examined.await.map_err(|_| Problem::broken())?;
+    if let [(_, Err(error))] = &examined[..] {
         return Err(Problem::of_photo(error));
     }
-    // Pixels take memory too, once they are decoded.
-    for (width, height) in sizes.into_iter().flatten().flatten() {
-        memory.merge(app.memory.take(3 * width as usize * height as usize)?);
+    let with_memory = |(image, bytes): (SentImage, Result<u64, _>)| {
+        // One of several that can't be decoded is told in its place.
+        let bytes = bytes.unwrap_or_default();
+        app.memory.check_work(bytes).map(|()| (image, bytes))
+    };
+    let images = examined.into_iter().map(with_memory).collect::<Result<_, Problem>>()?;
+    Ok((app.make(images, wanted, memory).await?, answering))
+}
+
+fn longest(images: &[SentImage]) -> u64 {
+    images.iter().map(|image| image.bytes.len() as u64).max().unwrap_or_default()
+}
+
+impl Shared {
+    /// An answer as JSON, whose memory is counted until it was written.
+    fn answer(&self, answer: &impl Serialize, memory: Held) -> Result<Response, Problem> {
+        let json = serde_json::to_vec(answer).map_err(|_| Problem::broken())?;
+        let kind = [(header::CONTENT_TYPE, "application/json")];
+        Ok((kind, self.memory.answer(json, memory)?).into_response())
     }
-    app.make(images, wanted, memory).await
+}
+
+impl Wanted {
+    /// The memory that an answer may take, with what it is made from; more is taken when it is needed.
+    fn answer_bytes(&self) -> usize {
+        let Wanted::Place(options) = self else { return 128 << 10 };
+        let density = if options.answer.density { 512 << 10 } else { 0 };
+        (64 << 10) + density + 100 * options.answer.draws + (50 << 10) * options.frames
+    }
 }
 
 /// A model of this server.

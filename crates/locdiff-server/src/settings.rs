@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::memory::READ_AHEAD;
+
 /// Settings of a server.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(default)]
@@ -40,7 +42,7 @@ pub struct Settings {
     pub max_image_bytes: u64,
     /// Pixels of one image at most.
     pub max_image_pixels: u64,
-    /// Bytes of all requests that are being received or waiting, together, at most.
+    /// What all requests together may take in memory: connections, bodies, decoded images, densities and answers.
     pub max_memory_bytes: u64,
     /// Connections at a time at most; more wait until others close.
     pub max_connections: usize,
@@ -48,6 +50,8 @@ pub struct Settings {
     pub header_timeout_s: u64,
     /// How long a client may take to send a request's body.
     pub body_timeout_s: u64,
+    /// How long a client may take to read an answer.
+    pub answer_timeout_s: u64,
     /// How long a request may take in all.
     pub request_timeout_s: u64,
     /// How long accepted requests may take when the server is told to stop.
@@ -82,9 +86,10 @@ impl Default for Settings {
             max_image_bytes: 32 << 20,
             max_image_pixels: 50_000_000,
             max_memory_bytes: 512 << 20,
-            max_connections: 4_096,
+            max_connections: 1_024,
             header_timeout_s: 15,
             body_timeout_s: 30,
+            answer_timeout_s: 30,
             request_timeout_s: 120,
             shutdown_timeout_s: 30,
             tiles: None,
@@ -125,6 +130,7 @@ impl Settings {
             ("max_connections", self.max_connections as u64),
             ("header_timeout_s", self.header_timeout_s),
             ("body_timeout_s", self.body_timeout_s),
+            ("answer_timeout_s", self.answer_timeout_s),
             ("request_timeout_s", self.request_timeout_s),
         ];
         for (setting, value) in at_least_one {
@@ -133,10 +139,13 @@ impl Settings {
                 return Err(InvalidSetting { setting, reason });
             }
         }
-        if self.max_memory_bytes < self.max_image_bytes {
+        // A body that grows is there twice for a moment.
+        if self.request_memory() < self.max_image_bytes.saturating_mul(2) {
+            let least =
+                self.connection_memory().saturating_add(self.max_image_bytes.saturating_mul(6));
             let reason = format!(
-                "{} is less than max_image_bytes, {}: the largest image could not be received",
-                self.max_memory_bytes, self.max_image_bytes
+                "{} is too little for max_connections {} and max_image_bytes {}: use at least {least}",
+                self.max_memory_bytes, self.max_connections, self.max_image_bytes
             );
             return Err(InvalidSetting { setting: "max_memory_bytes", reason });
         }
@@ -169,6 +178,21 @@ impl Settings {
         (complete && !host.is_empty() && host.chars().all(plain)).then(|| format!("{scheme}{host}"))
     }
 
+    /// Of `max_memory_bytes`, what connections may take before they have sent the head of a request.
+    fn connection_memory(&self) -> u64 {
+        (self.max_connections as u64).saturating_mul(READ_AHEAD as u64)
+    }
+
+    /// Of the rest, what is received and answered may take.
+    pub(crate) fn request_memory(&self) -> u64 {
+        self.max_memory_bytes.saturating_sub(self.connection_memory()) / 3
+    }
+
+    /// And work: images that are decoded, densities that are drawn.
+    pub(crate) fn work_memory(&self) -> u64 {
+        2 * self.request_memory()
+    }
+
     pub(crate) fn body_timeout(&self) -> Duration {
         Duration::from_secs(self.body_timeout_s)
     }
@@ -199,6 +223,11 @@ mod tests {
         assert_eq!(wrong.check().expect_err("no workers").setting, "workers");
         let wrong = Settings { max_memory_bytes: 1, ..Settings::default() };
         assert_eq!(wrong.check().expect_err("no memory").setting, "max_memory_bytes");
+        // What the message asks for is enough.
+        let reason = wrong.check().expect_err("no memory").reason;
+        let least = reason.rsplit(' ').next().and_then(|least| least.parse().ok());
+        let right = Settings { max_memory_bytes: least.expect("a number"), ..Settings::default() };
+        assert_eq!(right.check(), Ok(()));
     }
 
     #[test]

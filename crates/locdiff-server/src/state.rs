@@ -5,10 +5,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use locdiff_sphere::{Budget, OverBudget, Stop};
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 
-use crate::body::Memory;
 use crate::engine::{Engine, Made, SentImage, Wanted};
+use crate::memory::{Held, Memory};
 use crate::metrics::Metrics;
 use crate::problem::{BUSY, NOT_READY, Problem};
 use crate::queue::{Job, Queue, Refusal};
@@ -46,21 +46,21 @@ impl Shared {
         queue.would_admit(cost).map_err(refused)
     }
 
-    /// Hands images to the workers and waits for what they make of them.
+    /// Hands images to the workers, each with the memory that its decoding takes, and waits for what they make of them.
     pub(crate) async fn make(
         &self,
-        images: Vec<SentImage>,
+        images: Vec<(SentImage, u64)>,
         wanted: Wanted,
-        memory: OwnedSemaphorePermit,
+        memory: Held,
     ) -> Result<Vec<Made>, Problem> {
         let (wanted, memory) = (Arc::new(wanted), Arc::new(memory));
         let accepted = Instant::now();
         let (jobs, answers): (Vec<ImageJob>, Vec<oneshot::Receiver<Made>>) = images
             .into_iter()
-            .map(|image| {
+            .map(|(image, work_bytes)| {
                 let (reply, answer) = oneshot::channel();
                 let (wanted, memory) = (Arc::clone(&wanted), Arc::clone(&memory));
-                (ImageJob { image, wanted, reply, accepted, memory }, answer)
+                (ImageJob { image, wanted, reply, accepted, memory, work_bytes }, answer)
             })
             .unzip();
         self.images.admit(jobs).map_err(refused)?;

@@ -6,9 +6,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use locdiff_sphere::Stop;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 use crate::engine::{Engine, Made, SentImage, Wanted, facts_of, failed};
+use crate::memory::Held;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::queue::{Job, Limits, PATIENCE};
@@ -21,6 +23,8 @@ const FIRST_GUESS: f64 = 0.03;
 pub(crate) const MARGIN: f64 = 3.0;
 /// One: a map uses all cores where it can.
 const DENSITY_WORKERS: usize = 1;
+/// What the work on a density takes in memory, at most: transforms of the highest degree, cells, a grid of the largest width.
+const DENSITY_BYTES: u64 = 128 << 20;
 
 /// An image, to be located together with others.
 pub(crate) struct ImageJob {
@@ -28,8 +32,10 @@ pub(crate) struct ImageJob {
     pub(crate) wanted: Arc<Wanted>,
     pub(crate) reply: oneshot::Sender<Made>,
     pub(crate) accepted: Instant,
-    /// The memory that the image was promised, until it is answered.
-    pub(crate) memory: Arc<OwnedSemaphorePermit>,
+    /// The memory of the request, until it is answered.
+    pub(crate) memory: Arc<Held>,
+    /// The memory that decoding the image takes.
+    pub(crate) work_bytes: u64,
 }
 
 impl Job for ImageJob {
@@ -85,20 +91,25 @@ pub(crate) fn limits_of_densities(settings: &Settings) -> Limits {
 
 /// Starts the workers; they end when their queues are closed and empty.
 pub(crate) fn start(app: &App, engine: &Arc<Engine>) -> std::io::Result<Vec<JoinHandle<()>>> {
+    let runtime = Handle::current();
     let of_images = (0..app.settings.workers).map(|number| {
-        let (queue, engine, metrics) =
-            (Arc::clone(&app.images), Arc::clone(engine), Arc::clone(&app.metrics));
+        let (app, engine, runtime) = (Arc::clone(app), Arc::clone(engine), runtime.clone());
         thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
-            while let Some(mut batch) = queue.take() {
-                work(std::mem::take(&mut batch.jobs), &engine, &metrics);
+            while let Some(mut batch) = app.images.take() {
+                for images in fitting(std::mem::take(&mut batch.jobs), app.memory.work_bytes()) {
+                    let bytes = images.iter().map(|job| job.work_bytes).sum();
+                    let _memory = runtime.block_on(app.memory.work(bytes));
+                    work(images, &engine, &app.metrics);
+                }
             }
         })
     });
     let of_densities = (0..DENSITY_WORKERS).map(|number| {
-        let queue = Arc::clone(&app.densities);
+        let (app, runtime) = (Arc::clone(app), runtime.clone());
         thread::Builder::new().name(format!("density-{number}")).spawn(move || {
-            while let Some(mut batch) = queue.take() {
+            while let Some(mut batch) = app.densities.take() {
                 for job in std::mem::take(&mut batch.jobs) {
+                    let _memory = runtime.block_on(app.memory.work(DENSITY_BYTES));
                     // The client may have gone: then there is nothing to do.
                     batch.is_typical = !job.stop.is_stopped()
                         && catch_unwind(AssertUnwindSafe(job.work)).unwrap_or_else(|_| {
@@ -110,6 +121,22 @@ pub(crate) fn start(app: &App, engine: &Arc<Engine>) -> std::io::Result<Vec<Join
         })
     });
     of_images.chain(of_densities).collect()
+}
+
+/// Images in groups whose decoding takes no more than there is memory for, in their order.
+fn fitting(images: Vec<ImageJob>, most: u64) -> Vec<Vec<ImageJob>> {
+    let (mut groups, mut bytes) = (Vec::<Vec<ImageJob>>::new(), 0);
+    for image in images {
+        bytes += image.work_bytes;
+        match groups.last_mut() {
+            Some(group) if bytes <= most => group.push(image),
+            _ => {
+                bytes = image.work_bytes;
+                groups.push(vec![image]);
+            }
+        }
+    }
+    groups
 }
 
 fn work(mut images: Vec<ImageJob>, engine: &Engine, metrics: &Metrics) {
@@ -146,5 +173,34 @@ fn work(mut images: Vec<ImageJob>, engine: &Engine, metrics: &Metrics) {
         drop(job.memory);
         // The client has gone.
         let _ = job.reply.send(made);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Memory;
+
+    #[test]
+    fn groups_fit_and_lose_nothing() {
+        let memory = Memory::new(&Settings::default());
+        let held = Arc::new(memory.take(0).expect("nothing"));
+        let job = |work_bytes: u64| ImageJob {
+            image: SentImage { name: None, bytes: bytes::Bytes::new() },
+            wanted: Arc::new(Wanted::Embedding { model: None }),
+            reply: oneshot::channel().0,
+            accepted: Instant::now(),
+            memory: Arc::clone(&held),
+            work_bytes,
+        };
+        let groups = |sizes: &[u64]| -> Vec<Vec<u64>> {
+            let groups = fitting(sizes.iter().copied().map(job).collect(), 10);
+            let sizes = |group: &Vec<ImageJob>| group.iter().map(|job| job.work_bytes).collect();
+            groups.iter().map(sizes).collect()
+        };
+        assert_eq!(groups(&[3, 3, 4, 1]), [vec![3, 3, 4], vec![1]]);
+        // One that never fits is alone.
+        assert_eq!(groups(&[1, 12, 9, 1, 1]), [vec![1], vec![12], vec![9, 1], vec![1]]);
+        assert!(groups(&[]).is_empty());
     }
 }

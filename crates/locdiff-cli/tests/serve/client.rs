@@ -94,13 +94,18 @@ impl Running {
     pub(crate) fn ask(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Answer {
         let mut stream = self.connect();
         let length = body.len();
+        let host = &self.address;
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n"
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n"
         );
         stream.write_all(head.as_bytes()).unwrap();
         // Whoever is refused early may not be listened to until the end.
         let _ = stream.write_all(body);
         read_answer(&mut stream)
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
     }
 
     pub(crate) fn signal(&self, name: &str) {

@@ -32,8 +32,9 @@ fn slow() -> String {
 fn send(server: &Running, body: &str) -> TcpStream {
     let mut stream = server.connect();
     let length = body.len();
-    let head =
-        format!("POST {PATH} HTTP/1.1\r\nHost: here\r\nContent-Length: {length}\r\n\r\n{body}");
+    let head = format!(
+        "POST {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
     stream.write_all(head.as_bytes()).unwrap();
     stream
 }

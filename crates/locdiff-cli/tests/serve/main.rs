@@ -8,6 +8,8 @@ mod densities;
 mod examples;
 mod flow;
 mod hybrid;
+#[cfg(target_os = "linux")]
+mod memory;
 mod refusals;
 mod requests;
 mod schema;

@@ -75,13 +75,15 @@ fn slow_clients_are_shown_the_door_and_disturb_nobody() {
     let server = Running::start(&["--body-timeout-s", "2", "--header-timeout-s", "2"]);
     let mut slow_body = server.connect();
     slow_body
-        .write_all(b"POST /v1/locate HTTP/1.1\r\nHost: here\r\nContent-Length: 1000\r\n\r\n")
+        .write_all(b"POST /v1/locate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n")
         .unwrap();
     let mut slow_head = server.connect();
     slow_head.write_all(b"POST /v1/loc").unwrap();
     let mut gone = server.connect();
-    gone.write_all(b"POST /v1/locate HTTP/1.1\r\nHost: here\r\nContent-Length: 1000\r\n\r\nabc")
-        .unwrap();
+    gone.write_all(
+        b"POST /v1/locate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nabc",
+    )
+    .unwrap();
     gone.shutdown(Shutdown::Both).unwrap();
     let idle: Vec<_> = (0..100).map(|_| server.connect()).collect();
     assert_eq!(server.post("/v1/locate", &example()).status, 200);

@@ -5,6 +5,7 @@
 //! networks give them, masses and weights have nine digits, and places are right to a centimetre.
 
 mod limits;
+mod reading;
 
 use std::collections::HashMap;
 
@@ -35,7 +36,7 @@ const NEGLIGIBLE_NATS: f64 = 1e-5;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(tag = "kind", rename_all = "snake_case", try_from = "reading::Fields")]
 #[non_exhaustive]
 pub enum DensityRecord {
     /// exp(Σ c·Y), normalised: [`Density::exponential`].

@@ -224,7 +224,6 @@ fn in_f32_json(mut value: Value) -> Value {
 }
 
 proptest! {
-    /// Also through the buffer in which serde keeps a record until it has seen its kind.
     #[test]
     fn coefficients_are_written_so_that_they_read_back(bits in proptest::collection::vec(0..u32::MAX, 64)) {
         let numbers: Vec<f32> =
@@ -292,7 +291,14 @@ fn refusals_name_both_sides() {
         (json!({ "kind": "mixture", "parts": [] }), "no parts"),
         (product(1e3), "exponent 1000 of a product: it must be between 0 and 100"),
         (product(-1.0), "exponent -1"),
-        (json!({ "kind": "gaussian" }), "unknown variant `gaussian`"),
+        (json!({ "kind": "gaussian" }), "no kind `gaussian`: use exponential, linear"),
+        (json!({ "kind": "\u{1b}".repeat(1 << 20) }), "\\u{1b}…`: use"),
+        (json!({ "kind": "cells", "cells": ["0"] }), "missing field `masses`"),
+        (
+            json!({ "kind": "cells", "cells": ["0"], "masses": [1.0], "parts": [] }),
+            "unknown field `parts`",
+        ),
+        (json!({ "kind": "cells", "places": [] }), "unknown field `places`"),
     ] {
         let said = refusal(&record);
         assert!(said.contains(words), "{words}: {said}");

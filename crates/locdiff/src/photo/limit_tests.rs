@@ -76,7 +76,7 @@ fn sizes_are_checked_before_memory_is_asked_for() {
 }
 
 /// The checksum of a PNG's chunk.
-fn crc_of(bytes: &[u8]) -> u32 {
+pub(super) fn crc_of(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     for &byte in bytes {
         crc ^= u32::from(byte);

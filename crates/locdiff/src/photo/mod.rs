@@ -17,6 +17,8 @@ mod crops;
 #[cfg(test)]
 mod limit_tests;
 #[cfg(test)]
+mod memory_tests;
+#[cfg(test)]
 mod parity_tests;
 mod picture;
 mod preprocessing;
@@ -29,4 +31,4 @@ pub use crops::Crops;
 pub use picture::Photo;
 pub use preprocessing::Preprocessing;
 pub use preprocessor_config::InvalidPreprocessing;
-pub use reading::{ExifFacts, PhotoError, PhotoFormat, ReadOptions, gps_of};
+pub use reading::{ExifFacts, PhotoError, PhotoFormat, PhotoHeader, ReadOptions, gps_of};

@@ -2,14 +2,13 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{Cursor, Read};
+use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use super::reading::{Deadline, PhotoError, PhotoFormat, ReadOptions, decode_pixels};
-
-/// What a header may make a reader allocate.
-const HEADER_BYTES: u64 = 16 << 20;
+use super::reading::{
+    Deadline, PhotoError, PhotoFormat, PhotoHeader, ReadOptions, decode_pixels, examine,
+};
 
 /// An upright picture in sRGB, 8 bits per channel.
 #[derive(Clone, PartialEq, Eq)]
@@ -54,42 +53,22 @@ impl Photo {
         let deadline = Deadline::new(options);
         options.check_bytes(bytes.len() as u64)?;
         let format = PhotoFormat::of(bytes)?;
-        // A decoder may panic on unforeseen bytes; this must not end a server.
-        let photo = catch_unwind(AssertUnwindSafe(|| {
+        let photo = without_panic(format, || {
             let (pixels, orientation) = decode_pixels(format, bytes, options, deadline)?;
             let (width, height, rgb) = pixels.into_upright_srgb(orientation);
             Ok(Photo { width, height, rgb })
-        }));
-        let photo = photo.unwrap_or_else(|_| {
-            Err(PhotoError::damaged(
-                format,
-                "internal error while decoding this image, please report it",
-            ))
         })?;
         deadline.check(format)?;
         Ok(photo)
     }
 
     /// What can be said against some bytes without decoding them: that they are too many, no picture of a
-    /// known kind, or the header of one with too many pixels. Width and height, if the header tells them. Cheap, but
-    /// not free: a header may hold megabytes of colour profile.
-    pub fn examine(bytes: &[u8], options: &ReadOptions) -> Result<Option<(u32, u32)>, PhotoError> {
+    /// known kind, or one with a damaged header or too many pixels. Cheap, but not free: a header may hold megabytes of
+    /// color profile.
+    pub fn examine(bytes: &[u8], options: &ReadOptions) -> Result<PhotoHeader, PhotoError> {
         options.check_bytes(bytes.len() as u64)?;
-        PhotoFormat::of(bytes)?;
-        let size = || {
-            let mut reader =
-                image::ImageReader::new(Cursor::new(bytes)).with_guessed_format().ok()?;
-            let mut limits = image::Limits::default();
-            limits.max_alloc = Some(HEADER_BYTES);
-            reader.limits(limits);
-            reader.into_dimensions().ok()
-        };
-        // Headers that this reader doesn't understand, or falls over, are our decoders' business.
-        let size = catch_unwind(AssertUnwindSafe(size)).unwrap_or_default();
-        if let Some((width, height)) = size {
-            options.check_pixels(width, height)?;
-        }
-        Ok(size)
+        let format = PhotoFormat::of(bytes)?;
+        without_panic(format, || examine(format, bytes, options, Deadline::new(options)))
     }
 
     /// A picture from its pixels, row by row; `None` if they aren't `3·width·height` numbers, or
@@ -113,4 +92,14 @@ impl Photo {
     pub fn rgb(&self) -> &[u8] {
         &self.rgb
     }
+}
+
+/// Decoders meet bytes that nobody foresaw; one that panics must not take a server along.
+fn without_panic<T>(
+    format: PhotoFormat,
+    work: impl FnOnce() -> Result<T, PhotoError>,
+) -> Result<T, PhotoError> {
+    let report = "internal error while decoding this image, please report it";
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(PhotoError::damaged(format, report)))
 }

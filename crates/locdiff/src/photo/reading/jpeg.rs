@@ -8,6 +8,7 @@ use zune_core::colorspace::ColorSpace;
 use zune_core::options::DecoderOptions;
 use zune_jpeg::JpegDecoder;
 
+use super::Demand;
 use super::error::PhotoError;
 use super::format::PhotoFormat;
 use super::jpeg_bytes::{JpegBytes, Report};
@@ -15,11 +16,11 @@ use super::jpeg_outline::{JpegOutline, MAX_SCANS};
 use super::options::{Deadline, ReadOptions, TimedBytes};
 use super::pixels::{Channels, Pixels};
 
-pub(super) fn decode(
-    bytes: &[u8],
-    options: &ReadOptions,
-    deadline: Deadline,
-) -> Result<Pixels, PhotoError> {
+/// Rows that a decoder holds of each component, of two bytes per sample.
+const ROWS: u64 = 64;
+
+/// The markers of a picture that can be decoded.
+fn outline_within(bytes: &[u8], options: &ReadOptions) -> Result<JpegOutline, PhotoError> {
     let outline = JpegOutline::of(bytes)?;
     options.check_pixels(outline.width, outline.height)?;
     if outline.scans > MAX_SCANS {
@@ -30,6 +31,28 @@ pub(super) fn decode(
         let remedy = "convert the picture to a baseline or progressive JPEG, or to PNG";
         return Err(PhotoError::Unsupported { format: kind.to_owned(), remedy });
     }
+    Ok(outline)
+}
+
+/// What decoding will take, by the markers.
+pub(super) fn examine(bytes: &[u8], options: &ReadOptions) -> Result<Demand, PhotoError> {
+    let outline = outline_within(bytes, options)?;
+    let JpegOutline { width, height, components, .. } = outline;
+    let channels = if components == 1 { Channels::Grey } else { Channels::Rgb };
+    let samples = u64::from(width) * u64::from(height) * channels.count() as u64;
+    // Several scans are added up before anything is shown.
+    let coefficients =
+        if outline.scans > 1 || outline.frame == 0xc2 { 2 * outline.coefficients } else { 0 };
+    let beside = coefficients + 2 * ROWS * u64::from(width) * u64::from(components);
+    Ok(Demand { width, height, channels, samples, beside })
+}
+
+pub(super) fn decode(
+    bytes: &[u8],
+    options: &ReadOptions,
+    deadline: Deadline,
+) -> Result<Pixels, PhotoError> {
+    let outline = outline_within(bytes, options)?;
     if let Some(shrink) = options.fast_decode.and_then(|side| shrink_for(&outline, side)) {
         return decode_shrunk(bytes, &outline, shrink, deadline);
     }

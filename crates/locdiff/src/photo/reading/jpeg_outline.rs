@@ -8,11 +8,13 @@ use super::format::PhotoFormat;
 pub(super) const MAX_SCANS: u64 = 100;
 
 /// The markers' story.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct JpegOutline {
     pub(super) width: u32,
     pub(super) height: u32,
     pub(super) components: u8,
+    /// Of all components, in whole blocks.
+    pub(super) coefficients: u64,
     /// The second byte of the start-of-frame marker: which kind of JPEG.
     pub(super) frame: u8,
     pub(super) scans: u64,
@@ -25,8 +27,7 @@ impl JpegOutline {
     /// Walks over the markers. A JPEG that stops before its end marker is refused here, as
     /// Pillow does: decoders would fill the rest with grey.
     pub(super) fn of(bytes: &[u8]) -> Result<JpegOutline, PhotoError> {
-        let mut outline =
-            JpegOutline { width: 0, height: 0, components: 0, frame: 0, scans: 0, end: 0 };
+        let mut outline = JpegOutline::default();
         let damaged = |reason: &str| PhotoError::damaged(PhotoFormat::Jpeg, reason);
         let mut position = 2;
         loop {
@@ -49,13 +50,14 @@ impl JpegOutline {
                     if outline.frame != 0 {
                         return Err(damaged("it has two frames"));
                     }
-                    let [_, h1, h0, w1, w0, components, ..] = segment else {
+                    let [_, h1, h0, w1, w0, components, sampling @ ..] = segment else {
                         return Err(damaged("its frame header is too short"));
                     };
                     outline.frame = marker;
                     outline.height = u32::from(u16::from_be_bytes([*h1, *h0]));
                     outline.width = u32::from(u16::from_be_bytes([*w1, *w0]));
                     outline.components = *components;
+                    outline.coefficients = coefficients(outline.width, outline.height, sampling);
                 }
                 _ => {}
             }
@@ -69,6 +71,16 @@ impl JpegOutline {
         }
         Ok(outline)
     }
+}
+
+/// `sampling` has three bytes for each component: its name, blocks across and down, its table.
+fn coefficients(width: u32, height: u32, sampling: &[u8]) -> u64 {
+    let (components, _) = sampling.as_chunks::<3>();
+    let blocks = |&[_, blocks, _]: &[u8; 3]| (u64::from(blocks >> 4), u64::from(blocks & 15));
+    let across = components.iter().map(|component| blocks(component).0).max().unwrap_or(1).max(1);
+    let down = components.iter().map(|component| blocks(component).1).max().unwrap_or(1).max(1);
+    let units = u64::from(width).div_ceil(8 * across) * u64::from(height).div_ceil(8 * down);
+    64 * units * components.iter().map(blocks).map(|(across, down)| across * down).sum::<u64>()
 }
 
 fn truncated(bytes: &[u8]) -> PhotoError {

@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 use super::error::PhotoError;
 use super::format::PhotoFormat;
 
+/// Pixels along a side. What is made of a row, and the weights that make it smaller, must be little beside the picture.
+const MAX_SIDE: u32 = 1 << 18;
+
 /// How pictures are read: what they may cost, and how exactly.
 ///
 /// Sizes are checked from the header, before memory is asked for. The time is checked while a
@@ -50,6 +53,10 @@ impl ReadOptions {
     }
 
     pub(in crate::photo) fn check_pixels(&self, width: u32, height: u32) -> Result<(), PhotoError> {
+        if width.max(height) > MAX_SIDE {
+            let found = format!("{width}×{height} pixels");
+            return Err(PhotoError::TooLarge { found, limit: MAX_SIDE.into(), option: "MAX_SIDE" });
+        }
         let pixels = u64::from(width) * u64::from(height);
         if pixels <= self.max_pixels {
             return Ok(());

@@ -1,16 +1,14 @@
 //! PNG, WebP, GIF, TIFF and BMP, by the crate `image`.
 
 use image::codecs::{bmp, gif, png, tiff, webp};
-use image::{DynamicImage, ImageDecoder, ImageError, ImageResult, Limits};
+use image::{ColorType, ImageDecoder, ImageError, ImageResult, Limits};
 
 use super::error::PhotoError;
 use super::exif;
 use super::format::PhotoFormat;
 use super::options::{Deadline, ReadOptions, TimedBytes};
-use super::pixels::{Channels, Pixels, flatten_grey, flatten_rgb};
-
-/// What a decoder may use beside the pixels themselves.
-const WORKING_MEMORY: u64 = 64 << 20;
+use super::pixels::{Channels, Pixels, flatten_alpha, round_to_bytes};
+use super::{Demand, WORKING_MEMORY};
 
 pub(super) fn decode(
     format: PhotoFormat,
@@ -18,52 +16,103 @@ pub(super) fn decode(
     options: &ReadOptions,
     deadline: Deadline,
 ) -> Result<Pixels, PhotoError> {
-    let source = TimedBytes::new(bytes, deadline);
-    // Metadata of a PNG is decompressed with its header, so it needs its limit from the start.
-    let mut limits = Limits::no_limits();
-    limits.max_alloc = Some(WORKING_MEMORY);
-    let read = Reading { format, options, deadline };
-    match format {
-        PhotoFormat::Png => read.with(png::PngDecoder::with_limits(source, limits)),
-        PhotoFormat::WebP => read.with(webp::WebPDecoder::new(source)),
-        PhotoFormat::Gif => read.with(gif::GifDecoder::new(source)),
-        PhotoFormat::Tiff if exif::is_digital_negative(bytes) => Err(PhotoError::Unsupported {
-            format: "camera raw (DNG)".to_owned(),
-            remedy: "convert the picture to JPEG or PNG",
-        }),
-        PhotoFormat::Tiff => {
-            let mut pixels = read.with(tiff::TiffDecoder::new(source))?;
-            pixels.profile = pixels.profile.or_else(|| exif::tiff_profile_of(bytes));
-            Ok(pixels)
-        }
-        PhotoFormat::Bmp => read.with(bmp::BmpDecoder::new(source)),
-        PhotoFormat::Jpeg | PhotoFormat::Heic | PhotoFormat::Avif => {
-            unreachable!("{format} has a decoder of its own")
-        }
-    }
+    let read = Reading { format, deadline };
+    let (mut decoder, demand) = read.open(bytes, options)?;
+    let profile = decoder.icc_profile().ok().flatten();
+    let color = decoder.color_type();
+    let mut samples = vec![0; demand.samples as usize];
+    decoder.read_image_boxed(&mut samples).map_err(|error| read.error_of(error))?;
+    let profile = match format {
+        PhotoFormat::Tiff => profile.or_else(|| exif::tiff_profile_of(bytes)),
+        _ => profile,
+    };
+    make_opaque_bytes(&mut samples, color);
+    let Demand { width, height, channels, .. } = demand;
+    Ok(Pixels { width, height, channels, samples, profile })
 }
 
-struct Reading<'a> {
+/// What decoding will take, by the header.
+pub(super) fn examine(
     format: PhotoFormat,
-    options: &'a ReadOptions,
+    bytes: &[u8],
+    options: &ReadOptions,
+    deadline: Deadline,
+) -> Result<Demand, PhotoError> {
+    Ok(Reading { format, deadline }.open(bytes, options)?.1)
+}
+
+struct Reading {
+    format: PhotoFormat,
     deadline: Deadline,
 }
 
-impl Reading<'_> {
-    fn with<D: ImageDecoder>(&self, decoder: ImageResult<D>) -> Result<Pixels, PhotoError> {
+impl Reading {
+    /// A decoder that has read the header, within limits, and what it takes.
+    fn open<'a>(
+        &self,
+        bytes: &'a [u8],
+        options: &ReadOptions,
+    ) -> Result<(Box<dyn ImageDecoder + 'a>, Demand), PhotoError> {
+        let source = TimedBytes::new(bytes, self.deadline);
+        match self.format {
+            PhotoFormat::Png => {
+                // Metadata is decompressed with the header, so it needs its limit from the start; half for a copy of the profile.
+                let mut limits = Limits::no_limits();
+                limits.max_alloc = Some(WORKING_MEMORY / 2);
+                self.limited(png::PngDecoder::with_limits(source, limits), options, |_, _| 0)
+            }
+            PhotoFormat::WebP => {
+                let decoder = webp::WebPDecoder::new(source);
+                let is_animated = decoder.as_ref().is_ok_and(webp::WebPDecoder::has_animation);
+                // Planes of colors, or the picture with alpha; the plane of alpha; the canvas and a frame of an animation.
+                self.limited(decoder, options, |samples, pixels| match samples {
+                    _ if is_animated => 10 * pixels,
+                    samples if samples > 3 * pixels => 7 * pixels,
+                    _ => 5 * pixels,
+                })
+            }
+            // The first frame, which need not be the whole picture.
+            PhotoFormat::Gif => {
+                self.limited(gif::GifDecoder::new(source), options, |samples, _| samples)
+            }
+            PhotoFormat::Tiff if exif::is_digital_negative(bytes) => Err(PhotoError::Unsupported {
+                format: "camera raw (DNG)".to_owned(),
+                remedy: "convert the picture to JPEG or PNG",
+            }),
+            // The samples as stored, and a strip or tile.
+            PhotoFormat::Tiff => {
+                self.limited(tiff::TiffDecoder::new(source), options, |samples, _| 2 * samples)
+            }
+            PhotoFormat::Bmp => self.limited(bmp::BmpDecoder::new(source), options, |_, _| 0),
+            PhotoFormat::Jpeg | PhotoFormat::Heic | PhotoFormat::Avif => {
+                unreachable!("{} has a decoder of its own", self.format)
+            }
+        }
+    }
+
+    /// `beside`: what the decoder takes beside the samples that it returns, given their bytes and the pixels.
+    fn limited<'a, D: ImageDecoder + 'a>(
+        &self,
+        decoder: ImageResult<D>,
+        options: &ReadOptions,
+        beside: impl FnOnce(u64, u64) -> u64,
+    ) -> Result<(Box<dyn ImageDecoder + 'a>, Demand), PhotoError> {
         let mut decoder = decoder.map_err(|error| self.error_of(error))?;
         let (width, height) = decoder.dimensions();
-        self.options.check_pixels(width, height)?;
+        options.check_pixels(width, height)?;
         if width == 0 || height == 0 {
             return Err(PhotoError::damaged(self.format, "its width or height is zero"));
         }
+        let samples = decoder.total_bytes();
+        let beside = beside(samples, u64::from(width) * u64::from(height));
         let mut limits = Limits::no_limits();
-        limits.max_alloc = Some(decoder.total_bytes().saturating_mul(2) + WORKING_MEMORY);
+        limits.max_alloc = Some(beside + WORKING_MEMORY);
         decoder.set_limits(limits).map_err(|error| self.error_of(error))?;
-        let profile = decoder.icc_profile().ok().flatten();
-        let image = DynamicImage::from_decoder(decoder).map_err(|error| self.error_of(error))?;
-        let (channels, samples) = eight_bits_opaque(image);
-        Ok(Pixels { width, height, channels, samples, profile })
+        // Grey stays grey, for the sake of its profile.
+        let channels =
+            if decoder.color_type().has_color() { Channels::Rgb } else { Channels::Grey };
+        let demand = Demand { width, height, channels, samples, beside };
+        Ok((Box::new(decoder), demand))
     }
 
     fn error_of(&self, error: ImageError) -> PhotoError {
@@ -101,13 +150,11 @@ fn innermost(error: &dyn std::error::Error) -> String {
     error.to_string()
 }
 
-/// Grey stays grey, for the sake of its profile. 16 bits are rounded to 8, where Pillow cuts.
-fn eight_bits_opaque(image: DynamicImage) -> (Channels, Vec<u8>) {
-    let color = image.color();
-    match (color.has_color(), color.has_alpha()) {
-        (false, false) => (Channels::Grey, image.into_luma8().into_raw()),
-        (false, true) => (Channels::Grey, flatten_grey(&image.into_luma_alpha8().into_raw())),
-        (true, false) => (Channels::Rgb, image.into_rgb8().into_raw()),
-        (true, true) => (Channels::Rgb, flatten_rgb(&image.into_rgba8().into_raw())),
+/// Where the samples are: a second copy of a large picture may be more memory than there is.
+fn make_opaque_bytes(samples: &mut Vec<u8>, color: ColorType) {
+    let channels = usize::from(color.channel_count());
+    round_to_bytes(samples, usize::from(color.bytes_per_pixel()) / channels);
+    if color.has_alpha() {
+        flatten_alpha(samples, channels);
     }
 }

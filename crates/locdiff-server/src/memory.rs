@@ -1,0 +1,149 @@
+//! Memory for requests, counted before it is taken: whatever clients send, a server takes no more than it was given.
+//!
+//! A third is for what is received and answered: bodies as they arrive, and answers until the client has read them. Who finds
+//! nothing left is refused. The rest is for work: decoding images, reading and drawing densities. Work waits for its turn, first
+//! come, first served, and holds nothing that other work waits for.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::problem::{BUSY, Problem, TOO_LARGE};
+use crate::settings::Settings;
+
+/// Memory is handed out in pieces of this many bytes.
+pub(crate) const PIECE: usize = 4096;
+/// The most that a connection reads ahead: the head of a request, or a part of its body.
+pub(crate) const READ_AHEAD: usize = 32 << 10;
+
+/// Memory that is taken until this is dropped.
+pub(crate) type Held = OwnedSemaphorePermit;
+
+/// What there is, for everybody together.
+#[derive(Clone)]
+pub(crate) struct Memory {
+    requests: Arc<Semaphore>,
+    work: Arc<Semaphore>,
+    /// Pieces for work, in all.
+    most_work: usize,
+}
+
+impl Memory {
+    pub(crate) fn new(settings: &Settings) -> Memory {
+        let [requests, work] = [settings.request_memory(), settings.work_memory()]
+            .map(|bytes| ((bytes / PIECE as u64) as usize).clamp(1, Semaphore::MAX_PERMITS));
+        Memory {
+            requests: Arc::new(Semaphore::new(requests)),
+            work: Arc::new(Semaphore::new(work)),
+            most_work: work,
+        }
+    }
+
+    /// Memory for something that is received or answered, if there is enough left.
+    pub(crate) fn take(&self, bytes: usize) -> Result<Held, Problem> {
+        Arc::clone(&self.requests).try_acquire_many_owned(pieces(bytes)).map_err(|_| {
+            let detail = "the memory for requests is used by other requests: retry in 1 s";
+            Problem::new(BUSY, detail).retry_after(1)
+        })
+    }
+
+    /// The same for so many bytes more or fewer.
+    pub(crate) fn resize(&self, mut held: Held, bytes: usize) -> Result<Held, Problem> {
+        let (now, wanted) = (held.num_permits(), pieces(bytes) as usize);
+        if wanted > now {
+            held.merge(self.take((wanted - now) * PIECE)?);
+        } else {
+            drop(held.split(now - wanted));
+        }
+        Ok(held)
+    }
+
+    /// Whether there could ever be so much memory for the work on one image.
+    pub(crate) fn check_work(&self, bytes: u64) -> Result<(), Problem> {
+        let most = (self.most_work * PIECE) as u64;
+        if bytes <= most {
+            return Ok(());
+        }
+        let detail = format!(
+            "decoding this image takes {} MB of memory, the limit is {} MB: send it smaller or with 8 bits per channel, or raise \
+             --max-memory-bytes of the server",
+            bytes >> 20,
+            most >> 20
+        );
+        Err(Problem::new(TOO_LARGE, detail))
+    }
+
+    /// What all work together may take.
+    pub(crate) fn work_bytes(&self) -> u64 {
+        (self.most_work * PIECE) as u64
+    }
+
+    /// Memory for work, when there is enough; all that there is if it could never be enough.
+    pub(crate) async fn work(&self, bytes: u64) -> Held {
+        let wanted = usize::try_from(bytes).map_or(self.most_work, |bytes| pieces(bytes) as usize);
+        let wanted = wanted.min(self.most_work) as u32;
+        let held = Arc::clone(&self.work).acquire_many_owned(wanted).await;
+        held.expect("this semaphore is never closed")
+    }
+
+    /// An answer, whose memory is held until it was written or its connection is gone. `held` may be too little or too much.
+    pub(crate) fn answer(&self, bytes: Vec<u8>, held: Held) -> Result<Bytes, Problem> {
+        let memory = self.resize(held, bytes.capacity())?;
+        Ok(Bytes::from_owner(Answer { bytes, _memory: memory }))
+    }
+}
+
+struct Answer {
+    bytes: Vec<u8>,
+    _memory: Held,
+}
+
+impl AsRef<[u8]> for Answer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+fn pieces(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(PIECE)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> Memory {
+        Memory::new(&Settings::default())
+    }
+
+    #[test]
+    fn what_is_held_is_counted_until_it_is_dropped() {
+        let memory = memory();
+        let all = memory.requests.available_permits();
+        let held = memory.take(10 * PIECE + 1).expect("room");
+        assert_eq!(memory.requests.available_permits(), all - 11);
+        let held = memory.resize(held, 3 * PIECE).expect("less");
+        assert_eq!(memory.requests.available_permits(), all - 3);
+        let held = memory.resize(held, 20 * PIECE).expect("more");
+        assert_eq!(memory.requests.available_permits(), all - 20);
+        assert!(memory.take((all - 19) * PIECE).is_err());
+        let answer = memory.answer(vec![7; 5 * PIECE], held).expect("an answer");
+        assert_eq!(memory.requests.available_permits(), all - 5);
+        // Whoever writes it holds a part of it.
+        let rest = answer.slice(PIECE..);
+        drop(answer);
+        assert_eq!(memory.requests.available_permits(), all - 5);
+        drop(rest);
+        assert_eq!(memory.requests.available_permits(), all);
+    }
+
+    #[test]
+    fn what_never_fits_is_told() {
+        let memory = memory();
+        assert!(memory.check_work(memory.work_bytes()).is_ok());
+        let problem = memory.check_work(memory.work_bytes() + 1).expect_err("too much");
+        assert_eq!(problem.status(), 413);
+        assert!(problem.detail().contains("--max-memory-bytes"), "{}", problem.detail());
+    }
+}

@@ -1,0 +1,83 @@
+//! Text from outside in messages: names of files, values of requests, cells of tables. Whoever wrote it may have meant it for
+//! the terminal, or for the reader's eyes, rather than for what it is.
+
+use std::fmt::Write;
+
+/// Characters that a message shows of a text from outside.
+const MOST: usize = 200;
+
+/// A text from outside, as a message shows it: what a terminal would obey, and marks that turn the direction of writing, are
+/// written as their numbers; long texts are cut.
+///
+/// ```
+/// use locdiff_sphere::shown;
+///
+/// assert_eq!(shown("Übersee\u{1b}[31m.jpg"), "Übersee\\u{1b}[31m.jpg");
+/// assert_eq!(shown("two\nlines"), "two\\nlines");
+/// assert!(shown(&"x".repeat(1 << 20)).len() < 300);
+/// ```
+pub fn shown(text: &str) -> String {
+    shown_up_to(MOST, text, |_| false)
+}
+
+/// The same for a whole message, whose lines may be several and which may be longer.
+pub fn shown_message(text: &str) -> String {
+    shown_up_to(20 * MOST, text, |character| character == '\n')
+}
+
+fn shown_up_to(most: usize, text: &str, is_kept: impl Fn(char) -> bool) -> String {
+    let mut shown = String::new();
+    let mut characters = text.chars();
+    for character in characters.by_ref().take(most) {
+        match character {
+            kept if is_kept(kept) => shown.push(kept),
+            '\n' => shown.push_str("\\n"),
+            '\t' => shown.push_str("\\t"),
+            odd if is_odd(odd) => {
+                let _ = write!(shown, "{}", odd.escape_unicode());
+            }
+            plain => shown.push(plain),
+        }
+    }
+    if characters.next().is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// Controls, separators of lines, and marks of direction.
+fn is_odd(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_is_shown_is_obeyed() {
+        let hostile =
+            "a\u{1b}]0;title\u{7}\u{9b}2J\r\u{202e}gpj.exe\u{2066}\u{200f}\u{0}b\u{7f}\u{85}";
+        for text in [shown(hostile), shown_message(hostile)] {
+            assert!(text.starts_with("a\\u{1b}]0;title\\u{7}\\u{9b}2J\\u{d}\\u{202e}gpj.exe"));
+            assert!(!text.chars().any(is_odd), "{text}");
+        }
+        assert_eq!(shown("a\nb"), "a\\nb");
+        assert_eq!(shown_message("a\nb\u{1b}"), "a\nb\\u{1b}");
+        for plain in ["Ürümqi 乌鲁木齐 🗺️.jpg", "C:\\photos\\a b.jpg", ""] {
+            assert_eq!(shown(plain), plain);
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_say_so() {
+        assert_eq!(shown(&"é".repeat(MOST)), "é".repeat(MOST));
+        assert_eq!(shown(&"é".repeat(MOST + 1)), "é".repeat(MOST) + "…");
+        assert!(shown(&"\u{1b}".repeat(1 << 20)).len() <= 8 * MOST + 3);
+        assert!(shown_message(&"x".repeat(1 << 20)).len() < 21 * MOST);
+    }
+}
