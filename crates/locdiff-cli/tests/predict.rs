@@ -91,10 +91,11 @@ rgb.jpg
    2    19 %  35.676,139.650     ±29 km     Tokyo, Japan
    3    16 %  -18.142,178.442    ±29 km     Suva, Central, Fiji
 
-  a prediction by geoclip: GeoCLIP over its gallery of 8 places; it is the best installed model for
-  photographs from the ground. Scores, not probabilities: the model is not calibrated. It assumes
-  that photographs are taken where those of its gallery (MP16) were. Points are spread by 25 km. ±
-  is the radius that contains half of a candidate's score
+  a prediction by geoclip: GeoCLIP over its gallery of 8 places; it is the best
+  installed model for photographs from the ground. Scores, not probabilities:
+  the model is not calibrated. It assumes that photographs are taken where those
+  of its gallery (MP16) were. Points are spread by 25 km. ± is the radius that
+  contains half of a candidate's score
 
 
 "#]]

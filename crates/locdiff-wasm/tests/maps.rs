@@ -335,7 +335,7 @@ fn problems_have_words() {
     assert!(words(maps.open("{").unwrap_err()).starts_with("the record is not valid JSON"));
     let wrong = r#"{"kind":"exponential","max_degree":3,"coefficients":[0,0,0,0]}"#;
     assert!(words(maps.open(wrong).unwrap_err()).contains("max_degree 3"));
-    let huge = r#"{"kind":"exponential","max_degree":1,"coefficients":[0,1e300,0,0]}"#;
+    let huge = r#"{"kind":"exponential","max_degree":1,"coefficients":[0,1e30,0,0]}"#;
     assert!(words(maps.open(huge).unwrap_err()).contains("between -1e4 and 1e4"));
     assert!(words(maps.open(r#"{"kind":"new"}"#).unwrap_err()).contains("no kind `new`"));
     assert!(words(maps.summary(7, 1).unwrap_err()).contains("number 7"));

@@ -213,16 +213,32 @@ fn pair(row: &[f64]) -> anyhow::Result<LatLon> {
     }
 }
 
-fn npy_rows(reader: Reader) -> anyhow::Result<Rows> {
+/// The shape in the header at the start of an .npy file, as far as it can be told.
+fn shape_in(start: &[u8]) -> Option<Vec<u64>> {
+    let text = String::from_utf8_lossy(start);
+    let (_, shape) = text.split_once("'shape': (")?;
+    let (sides, _) = shape.split_once(')')?;
+    let sides = sides.split(',').map(str::trim).filter(|side| !side.is_empty());
+    // What is no number is for others to find.
+    Some(sides.map(|side| side.parse().unwrap_or(1)).collect())
+}
+
+fn numbers_in(shape: &[u64]) -> anyhow::Result<u64> {
+    let numbers = shape.iter().try_fold(1_u64, |product, side| product.checked_mul(*side));
+    let numbers = numbers.filter(|numbers| *numbers < MOST_NUMBERS);
+    numbers.with_context(|| format!("an array of shape {shape:?} is no file's"))
+}
+
+fn npy_rows(mut reader: Reader) -> anyhow::Result<Rows> {
+    // Before npyz multiplies the sides, without a look at how large they are.
+    if let Some(shape) = shape_in(reader.fill_buf()?) {
+        numbers_in(&shape)?;
+    }
     let file = NpyFile::new(reader).context("not a valid .npy file")?;
     ensure!(file.order() == Order::C, "the array is in Fortran order: save it in C order");
-    let shape = file.shape().to_vec();
-    let Some((&width, sides)) = shape.split_last() else { bail!("the array is a single number") };
-    let count = sides.iter().try_fold(1_u64, |product, side| product.checked_mul(*side));
-    let count =
-        count.filter(|count| count.checked_mul(width).is_some_and(|all| all < MOST_NUMBERS));
-    let count = count.with_context(|| format!("an array of shape {shape:?} is no file's"))?;
-    let (width, count) = (width as usize, if width == 0 { 0 } else { count as usize });
+    let Some(width) = file.shape().last().copied() else { bail!("the array is a single number") };
+    let count = numbers_in(file.shape())?.checked_div(width).unwrap_or(0) as usize;
+    let width = width as usize;
     let file = match file.try_data::<f64>() {
         Ok(data) => return Ok(chunked(data.map(|value| Ok(value?)), width, count)),
         Err(file) => file,

@@ -137,7 +137,8 @@ fn decoding_takes_no_more_than_was_foretold() {
         // And not much less: what is foretold is kept from others.
         let pixels = u64::from(header.width) * u64::from(header.height);
         assert!(foretold <= 3 * decoded + (10 << 20), "{name}: {decoded} of {foretold}");
-        assert!(foretold < 40 * pixels + (10 << 20), "{name}");
+        // Numbers of 32 bits take the most.
+        assert!(foretold < 64 * pixels + (10 << 20), "{name}: {foretold}");
     }
 }
 
