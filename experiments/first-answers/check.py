@@ -304,11 +304,12 @@ def _(box):
 def _(box):
     folder = box.folder / "many"
     folder.mkdir(exist_ok=True)
-    for number in range(16):
+    count = 6 if QUICK else 16
+    for number in range(count):
         shutil.copy(MADAGASCAR, folder / f"{number}.jpg")
     began = time.monotonic()
     seen = box.terminal("predict", folder, "--json", "--no-registration", "--model", "earth-view")
-    each = (time.monotonic() - began) / 16
+    each = (time.monotonic() - began) / count
     rates = [float(number) for number in re.findall(r"([\d.]+)/s", seen)] + [1 / float(number) for number in re.findall(r"([\d.]+) s each", seen)]
     assert rates and all(0.2 < rate * each < 5 for rate in rates), (rates, each)
     assert "opening the model" in seen
@@ -400,7 +401,8 @@ def page_checks(box):
 
 def main():
     failed = []
-    for point, function in CHECKS:
+    checks = [(point, function) for point, function in CHECKS if not (QUICK and point.startswith("train"))]
+    for point, function in checks:
         with tempfile.TemporaryDirectory() as folder:
             began = time.monotonic()
             try:
@@ -410,7 +412,7 @@ def main():
                 outcome = f"FAILS: {type(error).__name__}: {str(error)[:2000]}"
                 failed.append(point)
             print(f"{time.monotonic() - began:5.1f} s  {point}: {outcome}", flush=True)
-    count = len(CHECKS)
+    count = len(checks)
     if not QUICK:
         with tempfile.TemporaryDirectory() as folder:
             points = page_checks(Box(Path(folder)))
