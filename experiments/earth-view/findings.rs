@@ -111,6 +111,12 @@ fn shorter(number: f64, to: f64) -> f64 {
 }
 
 impl Line {
+    /// How far off the search's first result is, as a share of the width that the search found.
+    pub fn search_error(&self) -> Option<f64> {
+        let first = self.searched.first().filter(|_| self.has_place())?.result();
+        Some(first.middle.distance_km(self.place()) / first.width_km)
+    }
+
     /// What an atlas finds.
     pub fn of(view: &KnownView, atlas: &Atlas) -> Line {
         let began = Instant::now();

@@ -26,17 +26,7 @@ const LEAST_PROBABILITY: f64 = 1e-6;
 pub fn fit(folder: &Path) -> Result<()> {
     let path = folder.join("settings.json");
     let mut settings: AtlasSettings = serde_json::from_slice(&std::fs::read(&path)?)?;
-    let real = Line::read(&folder.join("real.jsonl"))?;
-    let parts = parts_of_real(&real);
-    let real = real.into_iter().zip(parts).filter(|(_, part)| *part == Part::Tunes);
-    let other = Line::read(&folder.join("other.jsonl"))?.into_iter().enumerate();
-    let other = other.filter(|(at, _)| part_of_other(*at) == Part::Tunes);
-    let real = real.map(|(line, _)| (line, 1.0));
-    let rendered = Line::read(&folder.join("flightgear.jsonl"))?.into_iter();
-    let lines: Vec<(Line, f64)> = real
-        .chain(other.map(|(_, line)| (line, WEIGHT_OF_OTHER)))
-        .chain(rendered.map(|line| (line, WEIGHT_OF_RENDERED)))
-        .collect();
+    let lines = tuning(folder)?;
     climb(&mut settings.odds, &lines, true, |odds, by| {
         odds.deviation = (odds.deviation + 0.2 * by[0]).max(0.0);
         odds.margin = (odds.margin + 0.15 * by[1]).max(0.0);
@@ -58,6 +48,46 @@ pub fn fit(folder: &Path) -> Result<()> {
     }
     eprintln!("{} pictures: {odds:?}", lines.len());
     Ok(std::fs::write(path, serde_json::to_string_pretty(&settings)? + "\n")?)
+}
+
+/// Writes the error of the search's places in `settings.json` anew: the standard deviation per axis, as a share of the width, of
+/// first results that are right, of the rendered views that tune, rounded up to a hundredth. Prints that of other sets beside it.
+pub fn errors(folder: &Path) -> Result<()> {
+    let path = folder.join("settings.json");
+    let mut settings: AtlasSettings = serde_json::from_slice(&std::fs::read(&path)?)?;
+    let share = |lines: &[Line]| -> (f64, usize) {
+        let shares: Vec<f64> = lines
+            .iter()
+            .filter_map(Line::search_error)
+            .filter(|share| *share < SEARCH_SHARE)
+            .collect();
+        let squares: f64 = shares.iter().map(|share| share * share).sum();
+        ((0.5 * squares / shares.len() as f64).sqrt(), shares.len())
+    };
+    for name in ["real", "flightgear", "three-globe", "january"] {
+        let (share, n) = share(&Line::read(&folder.join(format!("{name}.jsonl")))?);
+        eprintln!("{name}: {share:.4} of the width, n {n}");
+        if name == "flightgear" {
+            settings.errors.search_share = (100.0 * share).ceil() / 100.0;
+        }
+    }
+    Ok(std::fs::write(path, serde_json::to_string_pretty(&settings)? + "\n")?)
+}
+
+/// Findings that the settings are fitted to, with their weights.
+fn tuning(folder: &Path) -> Result<Vec<(Line, f64)>> {
+    let real = Line::read(&folder.join("real.jsonl"))?;
+    let parts = parts_of_real(&real);
+    let real = real.into_iter().zip(parts).filter(|(_, part)| *part == Part::Tunes);
+    let other = Line::read(&folder.join("other.jsonl"))?.into_iter().enumerate();
+    let other = other.filter(|(at, _)| part_of_other(*at) == Part::Tunes);
+    let real = real.map(|(line, _)| (line, 1.0));
+    let rendered = Line::read(&folder.join("flightgear.jsonl"))?.into_iter();
+    let lines: Vec<(Line, f64)> = real
+        .chain(other.map(|(_, line)| (line, WEIGHT_OF_OTHER)))
+        .chain(rendered.map(|line| (line, WEIGHT_OF_RENDERED)))
+        .collect();
+    Ok(lines)
 }
 
 /// Keeps steps that make the known places likelier.

@@ -28,6 +28,8 @@ earth-view assemble WEIGHTS GALLERY MOSAIC SETTINGS DIRECTORY
 earth-view search built-in|MODEL [astronaut | SET|other VIEWS]
 earth-view examples FOLDER
 earth-view fit
+earth-view fit-errors
+earth-view apply SETTINGS DIRECTORY
 earth-view report
 earth-view embed TRAINING_VIEWS TEST_VIEWS
 earth-view prior-views FOLDER COUNT
@@ -68,6 +70,8 @@ fn main() -> Result<()> {
             search::search(locator.atlas(), views)
         }
         "fit" => fit::fit(Path::new("experiments/earth-view")),
+        "fit-errors" => fit::errors(Path::new("experiments/earth-view")),
+        "apply" => search::apply(Path::new(text(1)?), Path::new(text(2)?)),
         "report" => report::report(Path::new("experiments/earth-view")),
         "examples" => examples::draw(Path::new(text(1)?)),
         "embed" => embeddings::embed(number(1)?, number(2)? as usize),

@@ -185,6 +185,16 @@ pub fn assemble(
     Ok(EarthLocator::save(&encoder(weights)?, &settings, &gallery, &mosaic, out, &card)?)
 }
 
+/// Writes a model directory again with other settings.
+pub fn apply(settings: &Path, directory: &Path) -> Result<()> {
+    let locator = EarthLocator::open(&ModelDirectory::read(directory)?, &Device::flex())?;
+    let settings: AtlasSettings = serde_json::from_slice(&std::fs::read(settings)?)?;
+    let mosaic = std::fs::read(directory.join("mosaic.bin"))?;
+    let card = std::fs::read_to_string(directory.join("README.md")).context("its card")?;
+    let Atlas { encoder, gallery, .. } = locator.atlas();
+    Ok(EarthLocator::save(encoder, &settings, gallery, &mosaic, directory, &card)?)
+}
+
 /// Prints a line of JSON for each view: what was found, registered.
 pub fn search(atlas: &Atlas, views: Vec<KnownView>) -> Result<()> {
     for view in views {

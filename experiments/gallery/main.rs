@@ -279,7 +279,7 @@ fn measure(cache: &Cache, rows: usize, count: usize) -> anyhow::Result<()> {
     let inside = exact.iter().map(|exact| exact.inside as f64).sum::<f64>() / count as f64;
     write_npy(&cache.folder.join("queries.npy"), &[count, DIMENSION], &queries)?;
     write_npy(&cache.folder.join(format!("tenths-{rows}.npy")), &[count], &tenths)?;
-    let info = gallery.info();
+    let info = gallery.info()?;
     println!(
         "{}",
         json!({

@@ -52,7 +52,7 @@ impl BatchJob {
         Ok((json(planned.batch.job())?, planned.already))
     }
 
-    /// Opens a job.
+    /// Opens the job at a path or address that `plan` has written.
     #[staticmethod]
     #[pyo3(signature = (job, threads, device))]
     fn open(

@@ -77,13 +77,13 @@ impl Density {
         Ok(Density::new(masses.spread(Kernel::new(kernel_km).map_err(wrong_option)?)))
     }
 
-    /// The same everywhere.
+    /// The uniform density, 1/4π everywhere.
     #[staticmethod]
     fn uniform() -> Density {
         Density::new(locdiff_sphere::Density::uniform())
     }
 
-    /// A weighted mean.
+    /// The weighted mean of densities.
     #[staticmethod]
     fn mixture(weighted: Vec<(f64, PyRef<'_, Density>)>) -> PyResult<Density> {
         locdiff_sphere::Density::mixture(parts(weighted)).map(Density::new).map_err(wrong_option)

@@ -17,7 +17,7 @@ pub(crate) fn together() -> usize {
 pub(crate) type Given =
     (Option<String>, Option<PathBuf>, Option<PyBackedBytes>, Option<(u32, u32)>);
 
-/// Reads an image.
+/// Reads one image of those that Python may pass: a path, bytes or pixels.
 pub(crate) fn read(given: &Given) -> Result<ReadPicture, Problem> {
     let (name, path, bytes, size) = given;
     match (path, bytes, size) {

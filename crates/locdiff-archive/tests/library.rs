@@ -9,7 +9,7 @@ use locdiff_archive::library::{
     Candidate, ContentHash, Decision, Facts, Kind, Known, Library, LibraryError, Prediction,
     ScanSummary, Scanned, UsedModel,
 };
-use locdiff_sphere::{Coefficients, Density, DensityRecord, LatLon};
+use locdiff_sphere::{Coefficients, Density, DensityRecord, Kernel, LatLon, PointMasses};
 
 fn at(latitude: f64, longitude: f64) -> LatLon {
     LatLon::new(latitude, longitude).expect("a place")
@@ -241,6 +241,27 @@ fn predictions_and_decisions_are_what_was_stored() {
         library.decide(unknown, Some(Decision::Accepted)),
         Err(LibraryError::Unknown(_))
     ));
+}
+
+/// Records of others are limited in what they may cost. What a model predicted must be readable, whatever it cost.
+#[test]
+fn any_density_that_is_stored_is_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut library = open(folder.path());
+    scan(&mut library, &[("photos/a", "one")]);
+    let part = |k: u32| {
+        let place = PointMasses::new(vec![at(0.1 * f64::from(k), 20.0)], &[1.0]).expect("a place");
+        (1.0, place.spread(Kernel::new(30.0).expect("a width")))
+    };
+    let many = Density::mixture((0..400).map(part).collect()).expect("a density");
+    let record = DensityRecord::of(&many);
+    assert!(record.density().is_err(), "beyond the limits for records of others");
+    let hash = ContentHash::of(b"one");
+    let prediction = Prediction { density: Some(record), ..predicted(hash, false) };
+    library.predict(std::slice::from_ref(&prediction)).expect("stored");
+    let stored = library.density(hash, "m", "1", false).expect("read").expect("a density");
+    let place = at(13.0, 20.1);
+    assert!((stored.log_density(place) - many.log_density(place)).abs() < 1e-3);
 }
 
 #[test]

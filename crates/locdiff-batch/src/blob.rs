@@ -51,7 +51,7 @@ impl Blob {
         Blob { place, length, fault: Arc::default(), kept: Arc::default() }
     }
 
-    /// A path or an address.
+    /// Opens a path or an address.
     pub(crate) fn open(location: &str) -> Result<Blob, BatchError> {
         match split_address(location) {
             Some((store, name)) => Blob::object(&Store::at(store)?, name),
@@ -123,7 +123,7 @@ impl Blob {
         Ok(block.slice(..wanted as usize))
     }
 
-    /// From the beginning on.
+    /// Reads the object from its first byte on.
     pub(crate) fn reader(&self) -> BlobReader {
         BlobReader { blob: self.clone(), at: 0, block_at: 0, block: Bytes::new() }
     }

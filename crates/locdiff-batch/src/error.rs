@@ -36,7 +36,7 @@ pub enum BatchError {
     NoUnit {
         /// The number that was asked for.
         unit: u64,
-        /// How many there are.
+        /// Number of units of the job.
         units: u64,
     },
     /// The model can't be opened.
@@ -48,7 +48,7 @@ pub enum BatchError {
     /// The encoder can't be opened.
     #[error("encoder `{name}`")]
     Encoder {
-        /// As it was named.
+        /// The encoder as the plan names it.
         name: String,
         /// What is wrong with it.
         source: InvalidEncoder,

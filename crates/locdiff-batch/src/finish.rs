@@ -23,11 +23,11 @@ const NAMED: usize = 5;
 /// How far a job has come.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Status {
-    /// How many there are.
+    /// Units of the job.
     pub units: u64,
     /// Units with an output.
     pub done: u64,
-    /// Units without.
+    /// Units without an output.
     pub open: u64,
     /// Rows of the input, unless there are tars, whose rows are not counted.
     pub rows: Option<u64>,
@@ -38,7 +38,7 @@ pub struct Status {
 /// What was checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finished {
-    /// Of the job.
+    /// Digest of the job.
     pub digest: String,
     /// Units of the job.
     pub units: u64,
@@ -54,7 +54,7 @@ pub struct Finished {
 struct Checked {
     rows: u64,
     errors: u64,
-    /// Of the ids.
+    /// Hashes of the ids, to find ids that occur twice.
     hashes: Vec<u64>,
 }
 
@@ -71,7 +71,7 @@ impl Batch {
         Ok(units.filter(|unit| *unit < self.job.units).collect())
     }
 
-    /// How far it has come.
+    /// Counts the units that are done.
     pub fn status(&self) -> Result<Status, BatchError> {
         let done = self.done()?.len() as u64;
         Ok(Status {
@@ -222,7 +222,7 @@ fn visit(
     }
 }
 
-/// The first few of them.
+/// Lists the first few entries, for a message.
 fn some(all: &[String], between: &str) -> String {
     let named = all[..all.len().min(NAMED)].join(between);
     match all.len().saturating_sub(NAMED) {

@@ -66,7 +66,7 @@ impl Task {
     /// The default for candidates.
     pub const TOP: usize = 5;
 
-    /// In a word or two.
+    /// Name of the task with its model or encoder, for messages.
     pub fn name(&self) -> String {
         match self {
             Task::Locate { model, .. } => format!("locate with {model}"),
@@ -90,20 +90,20 @@ pub(crate) struct InputRecord {
     pub(crate) column: Option<String>,
 }
 
-/// What is to be done.
+/// What was planned: the task, the input and the number of units.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     format: String,
     version: u32,
-    /// With each image.
+    /// What is done with each image.
     pub task: Task,
     /// Cells of the Earth that are added to each row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cells: Option<Cells>,
     pub(crate) input: InputRecord,
-    /// As it was planned.
+    /// Largest number of rows in a unit, as planned.
     pub rows_per_unit: u64,
-    /// How many.
+    /// Number of units.
     pub units: u64,
     /// How many, unless there are tars, whose rows are not counted.
     pub rows: Option<u64>,
@@ -162,7 +162,7 @@ impl Batch {
         Batch::open_in(Store::at(location)?)
     }
 
-    /// In any store.
+    /// Opens a job in a store.
     pub fn open_in(store: Store) -> Result<Batch, BatchError> {
         let none = "there is no job: make one with `locdiff batch plan`";
         let job = read_job(&store)?;
@@ -170,7 +170,7 @@ impl Batch {
         Ok(Batch { store, job })
     }
 
-    /// What is to be done.
+    /// The job's record.
     pub fn job(&self) -> &Job {
         &self.job
     }

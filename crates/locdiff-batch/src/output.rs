@@ -44,7 +44,7 @@ pub(crate) fn writer(
     ArrowWriter::try_new(bytes, schema, Some(properties))
 }
 
-/// A whole file.
+/// The bytes of a Parquet file with these rows.
 pub(crate) fn parquet_file(
     schema: SchemaRef,
     batches: impl IntoIterator<Item = RecordBatch>,
@@ -267,7 +267,7 @@ impl Output {
         self.writer.write(&batch)
     }
 
-    /// The whole file.
+    /// Ends the file and returns its bytes.
     pub(crate) fn finish(mut self) -> Result<Vec<u8>, ParquetError> {
         self.flush()?;
         self.writer.into_inner()

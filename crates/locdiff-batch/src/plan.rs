@@ -40,7 +40,7 @@ impl PlanOptions {
         Self::ROWS_PER_UNIT
     }
 
-    /// With defaults.
+    /// Options for a task, with defaults.
     pub fn new(task: Task) -> PlanOptions {
         PlanOptions { task, rows_per_unit: Self::ROWS_PER_UNIT, cells: None, column: None }
     }

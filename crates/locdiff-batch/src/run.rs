@@ -51,7 +51,7 @@ pub fn reserved_threads() -> usize {
     slurm.filter(|count| *count > 0).unwrap_or_else(system)
 }
 
-/// What came of a unit.
+/// Counts of one unit that was run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UnitReport {
     /// Number of the unit, from 0.
@@ -84,7 +84,7 @@ impl std::fmt::Debug for Runner {
 }
 
 impl Runner {
-    /// For a job.
+    /// Opens the model or encoder of a job.
     pub fn new(batch: Batch, options: RunOptions) -> Result<Runner, BatchError> {
         let pool = ThreadPoolBuilder::new().num_threads(options.threads);
         let pool = pool.thread_name(|number| format!("locdiff-{number}")).build();

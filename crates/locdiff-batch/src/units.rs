@@ -39,7 +39,7 @@ pub(crate) struct Unit {
     pub(crate) kind: UnitKind,
     /// A path or address; of a list of images, its name in the job.
     pub(crate) location: String,
-    /// The first row in that.
+    /// The unit's first row in that object.
     pub(crate) first: u64,
     /// How many rows; none for a tar, whose rows are not counted.
     pub(crate) rows: Option<u64>,

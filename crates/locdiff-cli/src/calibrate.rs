@@ -1,6 +1,6 @@
 //! `locdiff calibrate`: scores of a model become probabilities, by pictures whose places are known.
 
-use std::io::{Write, stderr, stdout};
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,10 +12,12 @@ use locdiff::models::{EncoderSource, ModelHome, calibration_directory};
 use locdiff_evaluate::{
     AnswerProgress, CalibrationData, calibrate, is_embeddings, manifest_path, read_manifest,
 };
+use locdiff_sphere::shown;
 use locdiff_train::{Dataset, OnBadShard};
 
 use crate::asking::{InferenceArguments, OpeningArguments, open};
 use crate::progress::Progress;
+use crate::text::stderr;
 use crate::{memory, refused};
 
 #[derive(Args)]
@@ -59,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         progress.add(1);
         if let Some((image, reason)) = &event.without_answer {
             // Nobody may be listening there.
-            let _ = writeln!(stderr(), "locdiff: {image}: {reason}");
+            let _ = writeln!(stderr(), "locdiff: {}: {reason}", shown(image));
         }
     };
     let (data, at_most) = (arguments.data.display().to_string(), arguments.rows as usize);
@@ -89,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.json {
         writeln!(stdout(), "{}", serde_json::to_string(&calibration)?)?;
     } else {
-        write!(stdout(), "{}", text(&model.identity().name, &calibration))?;
+        write!(crate::text::stdout(), "{}", text(&model.identity().name, &calibration))?;
     }
     if let Some(path) = written {
         writeln!(

@@ -130,7 +130,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 }
 
 fn print(home: &ModelHome, findings: &[Finding]) -> anyhow::Result<()> {
-    let mut out = stdout().lock();
+    let mut out = crate::text::stdout();
     writeln!(out, "locdiff {}", crate::VERSION)?;
     writeln!(
         out,

@@ -1,6 +1,6 @@
 //! `locdiff earth`: a larger atlas for views from above than the one inside the program, and rendered views to try things with.
 
-use std::io::{Write, stderr};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -12,6 +12,7 @@ use locdiff::models::earth_view::EarthLocator;
 use locdiff_earth::{Imagery, Light, Renderer, Source};
 
 use crate::progress::Progress;
+use crate::text::stderr;
 use crate::whole_file::write_file;
 use crate::{NONSENSE, refused};
 

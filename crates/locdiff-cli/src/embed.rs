@@ -1,6 +1,6 @@
 //! `locdiff embed`: images in, embeddings for training out.
 
-use std::io::{Write, stderr, stdout};
+use std::io::{Write, stdout};
 use std::path::PathBuf;
 
 use anyhow::bail;
@@ -10,6 +10,7 @@ use locdiff::photo::{Crops, ReadOptions};
 use locdiff_train::{EmbedEvent, EmbedOptions, EmbedSummary, Share, embed};
 
 use crate::counts::count;
+use crate::text::stderr;
 use crate::{encoders, interruption, memory};
 
 /// Skipped images that are shown one by one; all of them are in `skipped.csv`.

@@ -38,12 +38,13 @@ mod progress;
 #[cfg(feature = "models")]
 mod serve;
 mod sphere;
+mod text;
 #[cfg(feature = "models")]
 mod train;
 mod whole_file;
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -132,7 +133,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             Ok(arguments) => arguments,
             Err(error) => return refused(&with_causes(error.as_ref()), NONSENSE),
         };
-    let result = match Arguments::parse_from(arguments).command {
+    let parsed = match Arguments::try_parse_from(arguments) {
+        Ok(parsed) => parsed,
+        Err(error) => return unparsed(&error),
+    };
+    let result = match parsed.command {
         #[cfg(feature = "models")]
         Command::Batch(command) => batch::run(command),
         #[cfg(feature = "models")]
@@ -206,10 +211,19 @@ const NO_MODEL: u8 = 3;
 /// Says why there is no answer, and with which code the program ends.
 #[cfg(feature = "models")]
 fn refused(reason: &str, code: u8) -> ExitCode {
-    use std::io::Write;
     // Nobody may be listening there.
-    let _ = writeln!(io::stderr(), "locdiff: {reason}");
+    let _ = writeln!(text::stderr(), "locdiff: {reason}");
     ExitCode::from(code)
+}
+
+/// Help, or what is wrong with the command line, which may contain names of files.
+fn unparsed(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() {
+        let _ = write!(text::stderr(), "{}", error.render());
+    } else {
+        let _ = error.print();
+    }
+    ExitCode::from(error.exit_code() as u8)
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -217,9 +231,9 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
-#[expect(clippy::print_stderr, reason = "the one place where errors reach the user")]
 fn print_error(error: &anyhow::Error) {
-    eprintln!("locdiff: {}", with_causes(error.as_ref()));
+    // Nobody may be listening there.
+    let _ = writeln!(text::stderr(), "locdiff: {}", with_causes(error.as_ref()));
 }
 
 /// An error and its causes, each once: many errors contain their cause already.

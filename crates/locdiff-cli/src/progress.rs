@@ -44,7 +44,7 @@ impl Progress {
     pub(crate) fn line(&self, text: &str) {
         let write = || {
             // Nobody may be listening there.
-            let _ = writeln!(std::io::stderr(), "{text}");
+            let _ = writeln!(crate::text::stderr(), "{text}");
         };
         match &self.bar {
             Some(bar) => bar.suspend(write),

@@ -72,9 +72,20 @@ pub(crate) struct Arguments {
     /// Most memory for all requests together, in bytes: connections, bodies, decoded images, densities and answers
     #[arg(long, env = "LOCDIFF_MAX_MEMORY_BYTES", value_name = "N", default_value_t = Settings::default().max_memory_bytes)]
     max_memory_bytes: u64,
-    /// Largest number of connections at a time
+    /// Largest number of connections at a time, and half as many from one address
     #[arg(long, env = "LOCDIFF_MAX_CONNECTIONS", value_name = "N", default_value_t = Settings::default().max_connections)]
     max_connections: usize,
+    /// Largest share of the workers' time for one client while others wait, in percent; 100 sets no limit. A client is an API key,
+    /// or else an address
+    #[arg(long, env = "LOCDIFF_CLIENT_SHARE_PERCENT", value_name = "N", default_value_t = Settings::default().client_share_percent)]
+    client_share_percent: u64,
+    /// The address of a proxy: its header X-Forwarded-For states the addresses of clients
+    #[arg(long, env = "LOCDIFF_TRUSTED_PROXY", value_name = "ADDRESS", value_delimiter = ',')]
+    trusted_proxy: Vec<IpAddr>,
+    /// A host name under which the server may be called, besides localhost and its address; if it is given, or if the server listens
+    /// on this machine only, requests with other names are rejected
+    #[arg(long, env = "LOCDIFF_ALLOWED_HOST", value_name = "NAME", value_delimiter = ',')]
+    allowed_host: Vec<String>,
     /// How long a client may take for the head of a request, or idle between two
     #[arg(long, env = "LOCDIFF_HEADER_TIMEOUT_S", value_name = "S", default_value_t = Settings::default().header_timeout_s)]
     header_timeout_s: u64,
@@ -229,6 +240,9 @@ impl Arguments {
             max_image_pixels: self.max_image_pixels,
             max_memory_bytes: self.max_memory_bytes,
             max_connections: self.max_connections,
+            client_share_percent: self.client_share_percent,
+            trusted_proxies: self.trusted_proxy.clone(),
+            allowed_hosts: self.allowed_host.clone(),
             header_timeout_s: self.header_timeout_s,
             body_timeout_s: self.body_timeout_s,
             answer_timeout_s: self.answer_timeout_s,

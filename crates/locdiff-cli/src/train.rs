@@ -1,6 +1,6 @@
 //! `locdiff train`: embeddings in, a model out.
 
-use std::io::{Write, stderr, stdout};
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use locdiff_train::{
 };
 use serde_json::json;
 
+use crate::text::stderr;
 use crate::{interruption, memory};
 
 /// Configurations that the program has.

@@ -566,3 +566,29 @@ fn an_encoder_is_imported_under_a_name() {
         assert!(home.failure(&["model", "import", "encoder", name, from], 1).contains("can't be"));
     }
 }
+
+/// Whoever names a file may have meant the name for the terminal.
+#[test]
+#[cfg(unix)]
+fn terminals_obey_nothing_of_a_name() {
+    let home = Home::empty();
+    let folder = tempfile::tempdir().unwrap();
+    let hostile = "a\u{1b}]0;title\u{7}\u{9b}2J\r\u{202e}.jpg";
+    fs::copy(repository("examples/madagascar.jpg"), folder.path().join(hostile)).unwrap();
+    let junk = folder.path().join(format!("junk{hostile}"));
+    fs::write(&junk, [b"\xff\xd8".as_slice(), &[7; 500]].concat()).unwrap();
+    let output = home.run(&["predict", "--no-registration", folder.path().to_str().unwrap()]);
+    let missing = home.run(&["predict", &format!("no such {hostile}")]);
+    let listed = home.run(&["model", "show", hostile]);
+    for (name, bytes) in [
+        ("answers", &output.stdout),
+        ("failures", &output.stderr),
+        ("missing", &missing.stderr),
+        ("model", &listed.stderr),
+    ] {
+        let text = text(bytes);
+        assert!(text.contains(r"a\u{1b}]0;title\u{7}\u{9b}2J"), "{name}: {text}");
+        let obeyed = text.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
+        assert_eq!(obeyed, None, "{name}: {text}");
+    }
+}

@@ -34,7 +34,7 @@ pub enum Error {
     Format {
         /// The file with other content than expected.
         path: PathBuf,
-        /// What is there.
+        /// What the file has.
         found: String,
         /// What should be there.
         expected: String,
@@ -42,7 +42,7 @@ pub enum Error {
     /// Bytes are not packed imagery, or are damaged.
     #[error("packed imagery: {found}, expected {expected}")]
     Packed {
-        /// What is there.
+        /// What the bytes have.
         found: String,
         /// What should be there.
         expected: String,

@@ -21,7 +21,7 @@ pub(crate) struct LandBand {
     pub(crate) width: usize,
     /// 0 to [`WHOLE`], row by row.
     pub(crate) shares: Vec<u8>,
-    /// One per block.
+    /// How each block is covered.
     covers: Vec<u8>,
 }
 

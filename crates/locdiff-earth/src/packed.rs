@@ -334,7 +334,7 @@ struct Chunk<'a, 't> {
     bands: std::ops::Range<usize>,
     land: &'a [u8],
     colors: &'a [u8],
-    /// Row by row.
+    /// Texels of the level, row by row.
     texels: Vec<&'t mut [u32]>,
 }
 

@@ -54,7 +54,7 @@ pub struct View {
     pub pixels: Vec<u8>,
     /// Width and height.
     pub size_px: usize,
-    /// What it shows.
+    /// What the view shows, with its place.
     pub label: Label,
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Air {
     /// Optical depth straight down, red, green, blue.
     pub(crate) depth: [f32; 3],
     pub(crate) colour: [f32; 3],
-    /// Unevenness.
+    /// How uneven the air is.
     pub(crate) patchiness: f32,
 }
 

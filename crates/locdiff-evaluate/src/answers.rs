@@ -13,7 +13,7 @@ use super::table::{PlaceRow, PlaceTable};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Matching {
-    /// By the whole name.
+    /// By the whole name of the image.
     Name,
     /// By the name without folders.
     FileName,

@@ -129,7 +129,7 @@ impl Files {
         Files { folder: folder.to_owned(), by_name }
     }
 
-    /// Where it says, or the one file of that name.
+    /// The stated path, or the one file of that name.
     fn find(&self, name: &str) -> Option<String> {
         let as_said = self.folder.join(name);
         if as_said.is_file() {

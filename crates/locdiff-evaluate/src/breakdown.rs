@@ -24,7 +24,7 @@ pub struct Breakdown {
 pub struct Group {
     /// What its images have in common.
     pub name: String,
-    /// How many there are.
+    /// Images in this part.
     pub images: usize,
     /// Their scores, the same as those of the whole.
     pub lines: Vec<ScoreLine>,

@@ -10,7 +10,7 @@ use super::scoring::{Evaluation, ScoreLine, Unit};
 /// One model against another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Paired {
-    /// The other model.
+    /// Name of the other model.
     pub other: String,
     /// Of each score that both have.
     pub differences: Vec<Difference>,
@@ -25,9 +25,9 @@ pub struct Difference {
     pub key: String,
     /// Name of the score in reports, such as `within 25 km`.
     pub name: String,
-    /// What it is counted in.
+    /// Unit of both scores.
     pub unit: Unit,
-    /// Whether more is better.
+    /// Whether a larger score is better.
     pub more_is_better: bool,
     /// The first model's value and the second's.
     pub values: [f64; 2],

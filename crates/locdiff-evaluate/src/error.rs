@@ -46,9 +46,9 @@ pub enum EvaluationError {
         "{found} rows with answers: a calibration needs at least {least}, half to fit and half to check"
     )]
     FewRows {
-        /// What there is.
+        /// Rows that were found.
         found: usize,
-        /// What it takes.
+        /// Rows that are needed.
         least: usize,
     },
     /// The embeddings have another length.
@@ -56,9 +56,9 @@ pub enum EvaluationError {
     Width {
         /// The model's name.
         model: String,
-        /// What the model takes.
+        /// Length of the embeddings that the model takes.
         expected: usize,
-        /// What the data have.
+        /// Length of the embeddings in the data.
         found: usize,
     },
     /// Answers without names of images belong to the truth by their order only.
@@ -76,7 +76,7 @@ pub enum EvaluationError {
     NothingMatches {
         /// One of the answers' images.
         answer: String,
-        /// One of the truth's.
+        /// One of the truth's images.
         image: String,
     },
     /// Some images have no answer, and no rule was given for counting them.

@@ -74,7 +74,7 @@ pub struct PlaceTwin {
 /// A test image like one of training.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmbeddingTwin {
-    /// Its id.
+    /// Id of the image of the test set.
     pub test: String,
     /// The id of the most similar one of training.
     pub training: String,
@@ -101,7 +101,7 @@ pub fn place_leakage(test: &[LatLon], training: &[LatLon], within_km: f64) -> Ve
 }
 
 /// The test images whose embedding is almost that of an image of training, the most similar first: every
-/// pair is compared. Both are data sets as `locdiff embed` writes them, by the same encoder. `progress` hears how many
+/// pair is compared. Both are data sets as `locdiff embed` writes them, by the same encoder. `progress` is called with how many
 /// rows of training are done.
 pub fn embedding_leakage(
     test: &str,

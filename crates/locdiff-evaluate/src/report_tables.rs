@@ -29,7 +29,9 @@ impl Table {
 
 /// `GeoCLIP on im2gps3k: 2,997 images`, and what became of others.
 pub(super) fn heading(evaluation: &Evaluation) -> String {
-    format!("{} on {}", evaluation.model, evaluation.data)
+    let [model, data] =
+        [&evaluation.model, &evaluation.data].map(|name| locdiff_sphere::shown(name));
+    format!("{model} on {data}")
 }
 
 /// The number of images, always and exactly.
@@ -227,13 +229,13 @@ fn difference_of(unit: Unit, value: f64) -> String {
     }
 }
 
-/// With a capital letter.
+/// The text with a capital letter at its beginning.
 pub(super) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// With a real minus.
+/// Formats a number, with U+2212 as its minus.
 fn rounded(value: f64, digits: usize) -> String {
     format!("{value:.digits$}").replace('-', "−")
 }

@@ -1,16 +1,18 @@
 //! An evaluation for a terminal, and as Markdown.
 
+use locdiff_sphere::shown;
+
 use super::report_tables::{Table, heading, images, intervals, sentence, tables};
 use super::scoring::Evaluation;
 
-/// For a terminal.
+/// The report as text for a terminal.
 pub fn report_text(evaluation: &Evaluation) -> String {
     let mut text = format!("{}: {}\n", heading(evaluation), images(evaluation));
     let mut remark = |line: &str| text.push_str(&format!("  {line}\n"));
     remark(&evaluation.rules.described());
     remark(&intervals(evaluation));
     for note in &evaluation.notes {
-        remark(note);
+        remark(&shown(note));
     }
     for table in tables(evaluation) {
         text.push_str(&format!("\n{}\n", table.title));
@@ -25,14 +27,16 @@ pub fn report_text(evaluation: &Evaluation) -> String {
 
 /// Columns under each other; the names to the left, numbers to the right.
 fn columns(table: &Table) -> String {
-    let rows = || table.rows.iter().take(table.shown_first);
+    // Names of rows come from files.
+    let shown_row = |row: &Vec<String>| row.iter().map(|cell| shown(cell)).collect::<Vec<_>>();
+    let rows: Vec<_> = table.rows.iter().take(table.shown_first).map(shown_row).collect();
     let width = |column: usize| {
-        let cells = rows().filter_map(|row| row.get(column)).chain(table.headings.get(column));
+        let cells = rows.iter().filter_map(|row| row.get(column)).chain(table.headings.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
     };
     let widths: Vec<usize> = (0..table.headings.len()).map(width).collect();
     let mut text = String::new();
-    for row in std::iter::once(&table.headings).chain(rows()) {
+    for row in std::iter::once(&table.headings).chain(&rows) {
         let mut line = String::new();
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
             let pad = " ".repeat(width - cell.chars().count());

@@ -28,7 +28,7 @@ impl Rules {
         geoscore: GeoscoreRule::Exact,
     };
 
-    /// One line for people.
+    /// Describes the rules in one line of a report.
     pub fn described(self) -> String {
         let [distance, radius, geoscore] =
             [self.distance.described(), self.radius.described(), self.geoscore.described()];

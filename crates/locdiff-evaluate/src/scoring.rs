@@ -20,7 +20,7 @@ pub struct EvaluationOptions {
     pub rules: Rules,
     /// Intervals and tests; none without.
     pub resampling: Option<Resampling>,
-    /// Of the resampling.
+    /// Seed of the resampling.
     pub seed: u64,
     /// Neighbours of density and coverage: 3.
     pub neighbours: usize,
@@ -63,22 +63,22 @@ pub struct ScoreLine {
     pub key: String,
     /// For people: `within 25 km`.
     pub name: String,
-    /// What it is counted in.
+    /// Unit of the value.
     pub unit: Unit,
-    /// Whether more is better.
+    /// Whether a larger value is better.
     pub more_is_better: bool,
     /// The number of each image, and so the value.
     pub score: Score,
-    /// Where the value may lie.
+    /// Interval of the bootstrap, unless it was left out.
     pub interval: Option<Interval>,
 }
 
 /// All scores of one model on one test set.
 #[derive(Debug, Clone)]
 pub struct Evaluation {
-    /// What was scored.
+    /// Name of the model whose answers were scored.
     pub model: String,
-    /// On what.
+    /// Name of the test set.
     pub data: String,
     /// Rules for distances, radii and GeoScore.
     pub rules: Rules,
@@ -86,7 +86,7 @@ pub struct Evaluation {
     pub resampling: Option<Resampling>,
     /// Seed of the resampling.
     pub seed: u64,
-    /// The images.
+    /// Images with their answers and true places.
     pub answered: Answered,
     /// The distance of each image.
     pub distances_km: Vec<f64>,
@@ -108,7 +108,7 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// Scores answers.
+    /// Scores answers: places, densities if there are any, and parts of the test set.
     pub fn of(
         model: impl Into<String>,
         data: impl Into<String>,

@@ -30,14 +30,14 @@ pub enum Role {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Units {
-    /// The default.
+    /// Numbers are degrees.
     #[default]
     Degrees,
     /// As plonk has them inside.
     Radians,
 }
 
-/// One image.
+/// Place and scores of one image.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlaceRow {
     /// Its name, if the table has names.
@@ -61,7 +61,7 @@ pub struct PlaceTable {
 }
 
 impl PlaceTable {
-    /// Reads a file.
+    /// Reads a table in any of the formats that are recognized.
     pub fn read(path: &Path, role: Role, units: Units) -> Result<PlaceTable, EvaluationError> {
         let bytes = fs::read(path).map_err(EvaluationError::file(path))?;
         let text = String::from_utf8(bytes)

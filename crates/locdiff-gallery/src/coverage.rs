@@ -25,7 +25,7 @@ pub(crate) struct Coverage {
     level: u32,
     /// By the cell's place on the curve, from 0 to 1.
     covered: Vec<f64>,
-    /// What is not.
+    /// The part of the sphere that the gallery does not cover.
     uncovered: Option<Part>,
     /// What is, if it is little.
     few: Option<Part>,

@@ -59,7 +59,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// The whole sphere.
+    /// The six cells that cover the whole sphere.
     pub(crate) fn faces() -> [Cell; 6] {
         std::array::from_fn(|face| Cell { face: face as u8, level: 0, steps: [0, 0] })
     }
@@ -85,7 +85,7 @@ impl Cell {
         })
     }
 
-    /// The keys of its places.
+    /// Keys of the places in the cell.
     pub(crate) fn keys(self) -> Range<u64> {
         let below = 2 * (LEVELS - self.level);
         let [i, j] = self.steps.map(|step| interleaved(u64::from(step)));

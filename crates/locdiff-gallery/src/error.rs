@@ -63,11 +63,11 @@ pub enum GalleryError {
     /// Embeddings of two encoders would be compared.
     #[error("the gallery {} was made with the encoder {expected}, these embeddings with {found}", path.display())]
     OtherEncoder {
-        /// The gallery.
+        /// Directory of the gallery.
         path: PathBuf,
         /// The gallery's encoder.
         expected: Box<EncoderIdentity>,
-        /// The other one.
+        /// The encoder of the rows or of the query.
         found: Box<EncoderIdentity>,
     },
     /// There is something at the place of the new gallery.
@@ -79,13 +79,13 @@ pub enum GalleryError {
     /// Another process is writing.
     #[error("another process is writing {}: wait until it has finished", path.display())]
     Busy {
-        /// The gallery.
+        /// Directory of the gallery.
         path: PathBuf,
     },
     /// No row was given.
     #[error("a gallery needs at least one row, none was given for {}", path.display())]
     Empty {
-        /// The gallery.
+        /// Directory of the gallery.
         path: PathBuf,
     },
     /// An embedding is of no use.
@@ -102,11 +102,11 @@ pub enum GalleryError {
          give more photographs that are not in the gallery"
     )]
     FewRows {
-        /// How many a fit needs.
+        /// Photographs that a fit needs.
         needed: usize,
-        /// How many are left.
+        /// Photographs that could be used.
         left: usize,
-        /// How many were given.
+        /// Photographs that were given.
         given: usize,
         /// How many were left out because the gallery contains them.
         inside: usize,
@@ -118,7 +118,7 @@ pub enum GalleryError {
         path.display()
     )]
     NotFitted {
-        /// The gallery.
+        /// Directory of the gallery.
         path: PathBuf,
     },
     /// A density cannot be made.

@@ -14,7 +14,7 @@ use crate::{Gallery, GalleryError, Hit, Likelihood};
 pub struct Evidence {
     share: f64,
     places: Vec<LatLon>,
-    /// Sum to one.
+    /// Weights of the hits; their sum is one.
     weights: Vec<f64>,
     kernel: Kernel,
     /// References spread by the kernel; none without hits.

@@ -42,7 +42,7 @@ const SEARCHED: usize = 4096;
 const ELSEWHERE_WIDTHS: f64 = 5.0;
 /// So often a width is guessed.
 const ROUNDS: usize = 4;
-/// Where the fit begins.
+/// Kernel widths at which the fit begins.
 const FIRST_WIDTHS_KM: [f64; 3] = [1.0, 10.0, 100.0];
 /// Of the share, and what is added to those of presence.
 const FIRST_LOG_ODDS: [[f64; 2]; 4] = [[-3.0, 0.0], [1.0, 0.0], [1.0, 8.0], [1.0, 16.0]];
@@ -214,7 +214,7 @@ impl Fusion {
     }
 }
 
-/// What is known of a hit.
+/// Similarity of a hit, and the densities of model and gallery at its place.
 struct Seen {
     similarity: f64,
     log_model: f64,
@@ -263,7 +263,7 @@ struct Reduced {
     log_prior: Vec<f64>,
     /// The model's at the truth.
     log_density: f64,
-    /// There, and by the model.
+    /// Coverage at the true place.
     covered_here: f64,
     covered: f64,
     /// The best similarity far from the truth.

@@ -12,7 +12,7 @@ use crate::prior;
 use crate::quantize::{Query, normalized};
 use crate::restriction;
 use crate::search::{Best, Hit, candidates};
-use crate::segment::Segment;
+use crate::segment::{HALVES, Segment};
 use crate::{EncoderIdentity, GalleryError};
 
 /// The file of the fitted likelihood.
@@ -57,7 +57,7 @@ impl<T: Clone> Kept<T> {
     }
 }
 
-/// What there is to know about a gallery.
+/// Size, encoder and segments of a gallery.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Info {
@@ -110,7 +110,7 @@ impl Gallery {
         })
     }
 
-    /// Its directory.
+    /// Directory of the gallery.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -131,22 +131,22 @@ impl Gallery {
         self.rows
     }
 
-    /// Where a photograph was taken.
+    /// Where a photograph was taken. Rows of hits have places.
     ///
     /// # Panics
-    /// If there is no such row, or the file of places is damaged.
+    /// If there is no such row, or the file of places is damaged there.
     pub fn place(&self, row: usize) -> LatLon {
         let (segment, row) = self.find(row);
-        segment.place(row)
+        segment.place(row).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The path or address of a photograph.
+    /// The path or address of a photograph. Rows of hits have ids.
     ///
     /// # Panics
-    /// If there is no such row, or the file of ids is damaged.
+    /// If there is no such row, or the file of ids is damaged there.
     pub fn id(&self, row: usize) -> &str {
         let (segment, row) = self.find(row);
-        segment.id(row)
+        segment.id(row).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// The embedding of a photograph, of length 1 but for the rounding to 16 bits.
@@ -172,7 +172,7 @@ impl Gallery {
                 best.compare(number, segment, rows.into_iter());
             }
         }
-        Ok(best.finish(&self.segments, &self.starts))
+        self.readable(best.finish(&self.segments, &self.starts))
     }
 
     /// The photographs in any of the areas that are most similar to a query, best first. All of them are
@@ -188,22 +188,36 @@ impl Gallery {
         let mut best = Best::new(&query, count);
         if count > 0 {
             for (number, segment) in self.segments.iter().enumerate() {
-                let ranges = restriction::ranges(segment.keys(), areas, |row| segment.place(row));
+                let ranges = restriction::ranges(segment.keys(), areas, |row| segment.place(row))?;
                 let rows = ranges.into_iter().flatten().map(|row| row as u32);
                 best.compare(number, segment, rows);
             }
         }
-        Ok(best.finish(&self.segments, &self.starts))
+        self.readable(best.finish(&self.segments, &self.starts))
+    }
+
+    /// Hits whose rows are not damaged.
+    fn readable(&self, hits: Vec<Hit>) -> Result<Vec<Hit>, GalleryError> {
+        for hit in &hits {
+            let (segment, row) = self.find(hit.row);
+            segment.place(row)?;
+            segment.id(row)?;
+            if !hit.similarity.is_finite() {
+                let reason = format!("row {row} is not an embedding");
+                return Err(segment.damaged(HALVES, reason));
+            }
+        }
+        Ok(hits)
     }
 
     /// Sizes, and how dense the photographs are. Takes some milliseconds.
-    pub fn info(&self) -> Info {
-        Info {
+    pub fn info(&self) -> Result<Info, GalleryError> {
+        Ok(Info {
             rows: self.rows,
             segments: self.segments.len(),
             bytes: self.segments.iter().map(Segment::size_bytes).sum(),
-            median_nearest_km: self.median_nearest_km(),
-        }
+            median_nearest_km: self.median_nearest_km()?,
+        })
     }
 
     /// Where the photographs were taken, for references that are spread by `width_km`.
@@ -243,34 +257,38 @@ impl Gallery {
         (&self.segments[number], row - self.starts[number])
     }
 
-    fn median_nearest_km(&self) -> Option<f64> {
+    fn median_nearest_km(&self) -> Result<Option<f64>, GalleryError> {
+        if self.rows < 2 {
+            return Ok(None);
+        }
         let step = self.rows.div_ceil(SAMPLED_ROWS);
-        let mut distances: Vec<f64> =
-            (0..self.rows).step_by(step).filter_map(|row| self.nearest_km(row)).collect();
+        let mut distances = Vec::new();
+        for row in (0..self.rows).step_by(step) {
+            distances.extend(self.nearest_km(row)?);
+        }
         distances.sort_by(f64::total_cmp);
-        distances.get(distances.len() / 2).copied()
+        Ok(distances.get(distances.len() / 2).copied())
     }
 
-    /// The distance to the nearest other photograph.
-    fn nearest_km(&self, row: usize) -> Option<f64> {
-        if self.rows < 2 {
-            return None;
-        }
-        let place = self.place(row);
+    /// The distance to the nearest other photograph; `None` beyond what a circle can be.
+    fn nearest_km(&self, row: usize) -> Result<Option<f64>, GalleryError> {
+        let (segment, own) = self.find(row);
+        let place = segment.place(own)?;
         let mut radius_km = 0.1;
-        loop {
-            let circle = Area::circle(place, radius_km).ok()?;
+        while let Ok(circle) = Area::circle(place, radius_km) {
             let areas = std::slice::from_ref(&circle);
-            let near = self.segments.iter().zip(&self.starts).flat_map(|(segment, start)| {
-                let ranges = restriction::ranges(segment.keys(), areas, |row| segment.place(row));
-                ranges.into_iter().flatten().map(move |row| start + row)
-            });
-            let others = near.filter(|other| *other != row);
-            let distances = others.map(|other| self.place(other).distance_km(place));
-            if let Some(nearest) = distances.min_by(f64::total_cmp) {
-                return Some(nearest);
+            let mut nearest = f64::INFINITY;
+            for (segment, start) in self.segments.iter().zip(&self.starts) {
+                let ranges = restriction::ranges(segment.keys(), areas, |row| segment.place(row))?;
+                for other in ranges.into_iter().flatten().filter(|other| start + other != row) {
+                    nearest = nearest.min(segment.place(other)?.distance_km(place));
+                }
+            }
+            if nearest.is_finite() {
+                return Ok(Some(nearest));
             }
             radius_km *= 4.0;
         }
+        Ok(None)
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What tells encoders apart. Only embeddings of one encoder can be compared.
+/// Identifies an encoder. Only embeddings of one encoder can be compared.
 ///
 /// The texts are compared and shown, never interpreted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

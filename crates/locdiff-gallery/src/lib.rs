@@ -61,5 +61,6 @@ pub use fusion::{Fusion, FusionFit};
 pub use gallery::{Gallery, Info};
 pub use identity::EncoderIdentity;
 pub use likelihood::Likelihood;
+pub use manifest::special_file;
 pub use search::Hit;
 pub use writer::GalleryWriter;

@@ -16,7 +16,7 @@ use crate::{Gallery, GalleryError};
 const FORMAT: &str = "locdiff-gallery-likelihood";
 const VERSION: u32 = 1;
 
-/// How similarity tells nearness, fitted by [`Fit`](crate::Fit) on photographs that are not in the gallery.
+/// How nearness follows from similarity, fitted by [`Fit`](crate::Fit) on photographs that are not in the gallery.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Likelihood {
@@ -42,7 +42,7 @@ pub struct Likelihood {
     pub nll_nats: f64,
 }
 
-/// The file, with what tells it from others.
+/// Contents of the file, with the fields that identify the format.
 #[derive(Serialize, Deserialize)]
 struct Record {
     format: String,

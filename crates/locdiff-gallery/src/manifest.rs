@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,6 +14,8 @@ const FORMAT: &str = "locdiff-gallery";
 const VERSION: u32 = 1;
 /// The file that makes a directory a gallery.
 pub(crate) const MANIFEST: &str = "gallery.json";
+/// Numbers in an embedding, at most, as in data sets. Sizes of files follow from it.
+const MOST_NUMBERS: usize = 1 << 20;
 /// What a writer locks; it contains nothing.
 const LOCK: &str = "lock";
 
@@ -36,6 +38,24 @@ pub(crate) struct SegmentEntry {
     pub id_bytes: u64,
 }
 
+pub(crate) fn check_files(directory: &Path) -> Result<(), GalleryError> {
+    match special_file(directory) {
+        None => Ok(()),
+        Some(path) => {
+            let reason = "it is a pipe or a device, not a file".to_owned();
+            Err(GalleryError::Contents { path, reason })
+        }
+    }
+}
+
+/// What in a directory is neither a file nor a directory, if anything: whoever reads a pipe waits for ever, and a device need not
+/// end.
+pub fn special_file(directory: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut paths = entries.map(|entry| entry.path());
+    paths.find(|path| fs::metadata(path).is_ok_and(|file| !file.is_file() && !file.is_dir()))
+}
+
 impl Manifest {
     pub(crate) fn new(encoder: EncoderIdentity, segments: Vec<SegmentEntry>) -> Manifest {
         Manifest {
@@ -49,6 +69,7 @@ impl Manifest {
 
     pub(crate) fn read(directory: &Path) -> Result<Manifest, GalleryError> {
         let path = directory.join(MANIFEST);
+        check_files(directory)?;
         let text = fs::read_to_string(&path).map_err(GalleryError::file("read", &path))?;
         let damaged = |error| GalleryError::Json { path: path.clone(), error };
         let value: Value = serde_json::from_str(&text).map_err(damaged)?;
@@ -66,8 +87,9 @@ impl Manifest {
             "there are no segments".to_owned()
         } else if let Some(entry) = manifest.segments.iter().find(|entry| !is_plain(&entry.name)) {
             format!("segment `{}` is not in the directory", entry.name)
-        } else if manifest.encoder.dimension == 0 {
-            "embeddings have no numbers".to_owned()
+        } else if !(1..=MOST_NUMBERS).contains(&manifest.encoder.dimension) {
+            let found = manifest.encoder.dimension;
+            format!("embeddings have {found} numbers, from 1 to {MOST_NUMBERS} are possible")
         } else {
             return Ok(manifest);
         };

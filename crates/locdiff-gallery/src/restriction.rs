@@ -14,18 +14,18 @@ const FEW_ROWS: usize = 24;
 /// Added to comparisons of degrees, far more than they are rounded by.
 const MARGIN_DEGREES: f64 = 1e-7;
 
-/// The rows in any of the areas, as ascending ranges with gaps between them. Keys are sorted.
-pub(crate) fn ranges(
+/// The rows in any of the areas, as ascending ranges with gaps between them. Keys are sorted. An error is that of a place.
+pub(crate) fn ranges<E>(
     keys: &[u64],
     areas: &[Area],
-    place: impl Fn(usize) -> LatLon,
-) -> Vec<Range<usize>> {
+    place: impl Fn(usize) -> Result<LatLon, E>,
+) -> Result<Vec<Range<usize>>, E> {
     let shapes: Vec<Shape> = areas.iter().map(Shape::new).collect();
     let mut walk = Walk { keys, place, ranges: Vec::new() };
     for face in Cell::faces() {
-        walk.visit(face, 0..keys.len(), &shapes);
+        walk.visit(face, 0..keys.len(), &shapes)?;
     }
-    walk.ranges
+    Ok(walk.ranges)
 }
 
 struct Walk<'a, P> {
@@ -34,41 +34,45 @@ struct Walk<'a, P> {
     ranges: Vec<Range<usize>>,
 }
 
-impl<P: Fn(usize) -> LatLon> Walk<'_, P> {
+impl<P: Fn(usize) -> Result<LatLon, E>, E> Walk<'_, P> {
     /// Takes the rows of a cell. `rows` are those of its parent, `shapes` those that its parent touches.
-    fn visit(&mut self, cell: Cell, rows: Range<usize>, shapes: &[Shape]) {
+    fn visit(&mut self, cell: Cell, rows: Range<usize>, shapes: &[Shape]) -> Result<(), E> {
         let keys = cell.keys();
         let within = &self.keys[rows.clone()];
         let first = rows.start + within.partition_point(|key| *key < keys.start);
         let rows = first..rows.start + within.partition_point(|key| *key < keys.end);
         if rows.is_empty() {
-            return;
+            return Ok(());
         }
         let (middle, reach) = cell.cap();
         let cap = Cap { middle, place: middle.into(), reach };
         let mut touched = Vec::new();
         for shape in shapes {
             match shape.cover(&cap) {
-                Cover::Inside => return self.take(rows),
+                Cover::Inside => {
+                    self.take(rows);
+                    return Ok(());
+                }
                 Cover::Outside => {}
                 Cover::Cut(shape) => touched.push(shape),
             }
         }
         if touched.is_empty() {
-            return;
+            return Ok(());
         }
         if rows.len() <= FEW_ROWS || cell.level() == LEVELS {
             for row in rows {
-                let place = (self.place)(row);
+                let place = (self.place)(row)?;
                 if touched.iter().any(|shape| shape.area.contains(place)) {
                     self.take(row..row + 1);
                 }
             }
-            return;
+            return Ok(());
         }
         for child in cell.children() {
-            self.visit(child, rows.clone(), &touched);
+            self.visit(child, rows.clone(), &touched)?;
         }
+        Ok(())
     }
 
     fn take(&mut self, rows: Range<usize>) {
@@ -185,6 +189,8 @@ impl<'a> Shape<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use locdiff_sphere::{MultiPolygon, uniform_place};
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
@@ -240,7 +246,7 @@ mod tests {
         let places = sorted_places();
         let keys: Vec<u64> = places.iter().map(|place| key(*place)).collect();
         for areas in areas() {
-            let found = ranges(&keys, &areas, |row| places[row]);
+            let found = ranges(&keys, &areas, |row| Ok::<_, Infallible>(places[row])).unwrap();
             assert!(found.windows(2).all(|pair| pair[0].end < pair[1].start));
             let found: Vec<usize> = found.into_iter().flatten().collect();
             let plain: Vec<usize> = (0..places.len())
@@ -258,8 +264,9 @@ mod tests {
         let area = Area::circle(at(48.86, 2.35), 200.0).unwrap();
         let found = ranges(&keys, &[area], |row| {
             tests.set(tests.get() + 1);
-            places[row]
-        });
+            Ok::<_, Infallible>(places[row])
+        })
+        .unwrap();
         let found: usize = found.into_iter().map(|range| range.len()).sum();
         assert!(found > 1900 && tests.get() < 1200, "{found} found, {} tested", tests.get());
     }

@@ -47,7 +47,7 @@ pub(crate) struct Best<'a> {
     bounds: BinaryHeap<Reverse<Number>>,
     /// Similarity at most, segment and row, of those that could be.
     open: Vec<(f32, usize, u32)>,
-    /// Room for products.
+    /// Space for products of rows with the query.
     products: Vec<i32>,
 }
 
@@ -126,7 +126,7 @@ impl<'a> Best<'a> {
     }
 }
 
-/// A float with an order.
+/// A number of f32 that can be compared and sorted.
 struct Number(f32);
 
 impl Ord for Number {

@@ -21,7 +21,7 @@ use locdiff_sphere::LatLon;
 use memmap2::Mmap;
 
 use crate::GalleryError;
-use crate::manifest::SegmentEntry;
+use crate::manifest::{SegmentEntry, check_files};
 use crate::quantize::{self, Scale, bytes_width, sketch_words};
 
 pub(crate) const HALVES: &str = "halves.f16";
@@ -59,6 +59,7 @@ impl Segment {
         dimension: usize,
     ) -> Result<Segment, GalleryError> {
         let path = directory.join(&entry.name);
+        check_files(&path)?;
         let rows = entry.rows;
         if rows == 0 || u32::try_from(rows).is_err() {
             let reason = format!("it has {rows} rows, from 1 to {} are possible", u32::MAX);
@@ -119,21 +120,24 @@ impl Segment {
         quantize::widen(self.half(row), into);
     }
 
-    pub(crate) fn place(&self, row: usize) -> LatLon {
+    /// Opening reads no row: that a row is damaged is found when it is read.
+    pub(crate) fn place(&self, row: usize) -> Result<LatLon, GalleryError> {
         let [latitude, longitude] = numbers::<[f64; 2]>(&self.places)[row];
-        LatLon::new(latitude, longitude).unwrap_or_else(|error| {
-            panic!("{} is damaged at row {row}: {error}", self.path.join(PLACES).display())
-        })
+        LatLon::new(latitude, longitude)
+            .map_err(|error| self.damaged(PLACES, format!("row {row}: {error}")))
     }
 
-    pub(crate) fn id(&self, row: usize) -> &str {
+    pub(crate) fn id(&self, row: usize) -> Result<&str, GalleryError> {
         let ends = numbers::<u64>(&self.id_ends);
         // Each id but the first begins after a line feed.
         let start = row.checked_sub(1).map_or(0, |before| ends[before].saturating_add(1));
         let id = self.ids.get(start as usize..ends[row] as usize);
-        id.and_then(|id| std::str::from_utf8(id).ok()).unwrap_or_else(|| {
-            panic!("{} is damaged at row {row}", self.path.join(ID_ENDS).display())
-        })
+        id.and_then(|id| std::str::from_utf8(id).ok())
+            .ok_or_else(|| self.damaged(ID_ENDS, format!("row {row} has no id")))
+    }
+
+    pub(crate) fn damaged(&self, file: &str, reason: String) -> GalleryError {
+        GalleryError::Contents { path: self.path.join(file), reason }
     }
 
     /// Bytes of all files.

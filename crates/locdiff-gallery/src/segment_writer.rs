@@ -79,7 +79,7 @@ impl SegmentWriter {
     /// Adds all rows of a segment.
     pub(crate) fn push_segment(&mut self, segment: &Segment) -> Result<(), GalleryError> {
         for row in 0..segment.rows() {
-            self.push(segment.half(row), segment.place(row), segment.id(row))?;
+            self.push(segment.half(row), segment.place(row)?, segment.id(row)?)?;
         }
         Ok(())
     }
@@ -177,7 +177,7 @@ impl SegmentWriter {
     }
 }
 
-/// A file that errors name.
+/// A file, with its path for messages of errors.
 #[derive(Debug)]
 struct Output {
     path: PathBuf,

@@ -23,7 +23,7 @@ const MOST_SEGMENTS: usize = 8;
 const MERGED_SEGMENTS: usize = 5;
 /// Begins the names of segments' directories.
 const SEGMENT: &str = "segment-";
-/// A segment in the making.
+/// Ending of the directory in which a segment is written.
 const UNFINISHED: &str = ".unfinished";
 /// What is stored beside the segments and survives an append.
 const KEPT: [&str; 2] = [MANIFEST, crate::gallery::LIKELIHOOD];
@@ -31,7 +31,7 @@ const KEPT: [&str; 2] = [MANIFEST, crate::gallery::LIKELIHOOD];
 /// Writes rows into a new gallery, or into an existing one. Without [`finish`](Self::finish), nothing changes.
 #[derive(Debug)]
 pub struct GalleryWriter {
-    /// The gallery.
+    /// Directory of the gallery.
     target: PathBuf,
     /// Where files are written: beside a new gallery, inside an existing one.
     workplace: PathBuf,
@@ -39,7 +39,7 @@ pub struct GalleryWriter {
     existing: Option<Manifest>,
     encoder: EncoderIdentity,
     segment: Option<SegmentWriter>,
-    /// Room for a row.
+    /// Space for one row.
     row: Vec<f16>,
     /// Released when it is dropped.
     _lock: File,

@@ -161,7 +161,7 @@ impl Chart {
         Chart { caption: caption.into(), ..self }
     }
 
-    /// Light or dark.
+    /// Sets the theme: light or dark.
     #[must_use]
     pub fn theme(self, theme: Theme) -> Chart {
         Chart { theme, ..self }

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 pub(crate) struct Countries {
     /// To be filled by the even-odd rule; only of close-ups.
     pub(crate) land: Vec<Line>,
-    /// Only of close-ups.
+    /// Coastlines; drawn in close-ups only.
     pub(crate) coasts: Vec<Line>,
     pub(crate) borders: Vec<Line>,
 }

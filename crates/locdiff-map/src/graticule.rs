@@ -10,7 +10,7 @@ use std::f64::consts::SQRT_2;
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Graticule {
-    /// None.
+    /// No lines.
     Hidden,
     /// One line for every so many degrees: at least 1, or a fiftieth of the side of a close-up.
     Every {

@@ -122,7 +122,7 @@ pub(crate) struct Contents<'a> {
 }
 
 impl Contents<'_> {
-    /// Nothing but a map.
+    /// Contents of a picture that has a map only.
     #[cfg(test)]
     pub(crate) fn bare(projection: Projection, width: u32) -> Contents<'static> {
         Contents { projection, width, title: "", caption: "", bar: None, inset: None }

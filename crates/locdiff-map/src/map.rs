@@ -96,7 +96,7 @@ impl<'a> Map<'a> {
         Map { width: Some(width.clamp(1, Map::MAX_WIDTH_PX)), ..self }
     }
 
-    /// Light or dark.
+    /// Sets the theme: light or dark.
     #[must_use]
     pub fn theme(self, theme: Theme) -> Map<'a> {
         Map { theme, ..self }

@@ -42,13 +42,13 @@ impl Marker {
         Marker { place, label: String::new(), symbol: Symbol::Dot }
     }
 
-    /// The text beside it.
+    /// Sets the text beside the marker.
     #[must_use]
     pub fn label(self, label: impl Into<String>) -> Marker {
         Marker { label: label.into(), ..self }
     }
 
-    /// Its form.
+    /// Sets the form of the marker.
     #[must_use]
     pub fn symbol(self, symbol: Symbol) -> Marker {
         Marker { symbol, ..self }
@@ -69,7 +69,7 @@ pub enum LineStyle {
 /// The outline of a region: any number of closed rings.
 ///
 /// Neighbouring points are joined by the shorter arc of a great circle, the last with the first.
-/// Rings may cross the antimeridian or hold a pole. Rings cut as GeoJSON wants them (RFC 7946) serve
+/// Rings may cross the antimeridian or hold a pole. Rings cut as GeoJSON requires (RFC 7946) serve
 /// as well: edges along the antimeridian and at the poles are not drawn.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outline {
@@ -83,7 +83,7 @@ impl Outline {
         Outline { rings: rings.into_iter().collect(), style: LineStyle::Solid }
     }
 
-    /// How it is drawn.
+    /// Sets how the line is drawn.
     #[must_use]
     pub fn style(self, style: LineStyle) -> Outline {
         Outline { style, ..self }

@@ -46,7 +46,7 @@ impl Scale {
 }
 
 impl Default for Scale {
-    /// Three powers of ten.
+    /// Three powers of ten below the maximum.
     fn default() -> Scale {
         Scale::log_decades(3.0)
     }

@@ -24,7 +24,7 @@ pub(crate) struct Palette {
     pub(crate) sea: Colour,
     pub(crate) land: Colour,
     pub(crate) coast: Colour,
-    /// Between countries.
+    /// Color of borders between countries.
     pub(crate) border: Colour,
     pub(crate) graticule: Colour,
     pub(crate) frame: Colour,
@@ -33,7 +33,7 @@ pub(crate) struct Palette {
     /// Names of countries, over the ground and over a density.
     pub(crate) country: Colour,
     pub(crate) mark: Colour,
-    /// Around marks and labels.
+    /// Color of the edge around marks and labels.
     pub(crate) halo: Colour,
     /// Light and shadow of a globe, and the glow around it.
     pub(crate) light: Colour,

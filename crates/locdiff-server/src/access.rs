@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use tracing::Instrument;
 
 use crate::body::say_farewell;
+use crate::clients::Peer;
 use crate::problem::{NO_KEY, Problem, TIMED_OUT, WRONG_METHOD};
 use crate::state::App;
 
@@ -33,7 +34,7 @@ const PATHS: [&str; 15] = [
     "/",
 ];
 
-pub(crate) async fn around(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn around(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
     let path = PATHS.into_iter().find(|path| *path == request.uri().path()).unwrap_or("other");
     // Of what was asked for, not of the name that it is counted under.
@@ -41,11 +42,20 @@ pub(crate) async fn around(State(app): State<App>, request: Request, next: Next)
     let method = request.method().clone();
     let span = tracing::info_span!("request", method = %shown(&method), path);
     let mut response = async {
-        if guarded && !is_known(request.headers(), &app.keys) {
+        let key = key_of(request.headers(), &app.keys);
+        let checked = app.hosts.check(&request).and_then(|()| {
             let detail = "send one of this server's keys in the header `Authorization: Bearer KEY`";
+            let open = !guarded || app.keys.is_empty() || key.is_some();
+            if open { Ok(()) } else { Err(Problem::new(NO_KEY, detail)) }
+        });
+        if let Err(problem) = checked {
             let (parts, body) = request.into_parts();
             say_farewell(&parts.headers, body).await;
-            return Problem::new(NO_KEY, detail).into_response();
+            return problem.into_response();
+        }
+        if let Some(peer) = request.extensions().get::<Peer>().copied() {
+            let client = app.clients.of(peer, request.headers(), key);
+            request.extensions_mut().insert(client);
         }
         let limit = app.settings.request_timeout();
         match tokio::time::timeout(limit, next.run(request)).await {
@@ -83,16 +93,12 @@ fn is_guarded(path: &str) -> bool {
     (path.starts_with("/v1/") && path != "/v1/page") || path == "/metrics"
 }
 
-/// Whether the request brings one of the keys, or none is wanted. Digests are compared, so that the time it
-/// takes tells nothing about a key.
-fn is_known(headers: &HeaderMap, keys: &[[u8; 32]]) -> bool {
-    if keys.is_empty() {
-        return true;
-    }
-    let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let Some((scheme, key)) = value.and_then(|value| value.split_once(' ')) else { return false };
+/// Which of the keys the request brings. Digests are compared, so that the time it takes tells nothing about a key.
+fn key_of(headers: &HeaderMap, keys: &[[u8; 32]]) -> Option<[u8; 32]> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, key) = value.split_once(' ')?;
     let digest = digest_of(key.trim());
-    scheme.eq_ignore_ascii_case("bearer") && keys.contains(&digest)
+    (scheme.eq_ignore_ascii_case("bearer") && keys.contains(&digest)).then_some(digest)
 }
 
 /// What is kept of a key.
@@ -131,11 +137,12 @@ mod tests {
             headers.insert(header::AUTHORIZATION, HeaderValue::from_static(value));
             headers
         };
-        assert!(is_known(&with("Bearer swordfish"), &keys));
-        assert!(is_known(&with("bearer  swordfish"), &keys));
+        assert_eq!(key_of(&with("Bearer swordfish"), &keys), Some(keys[0]));
+        assert_eq!(key_of(&with("bearer  swordfish"), &keys), Some(keys[0]));
         for wrong in ["Bearer Swordfish", "Basic swordfish", "swordfish", "Bearer ", "Bearer"] {
-            assert!(!is_known(&with(wrong), &keys), "{wrong}");
+            assert_eq!(key_of(&with(wrong), &keys), None, "{wrong}");
         }
-        assert!(!is_known(&HeaderMap::new(), &keys) && is_known(&HeaderMap::new(), &[]));
+        assert_eq!(key_of(&HeaderMap::new(), &keys), None);
+        assert_eq!(key_of(&with("Bearer swordfish"), &[]), None);
     }
 }

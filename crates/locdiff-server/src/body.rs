@@ -197,7 +197,7 @@ mod tests {
         for (length, announced) in [(0, None), (100_000, None), (100_000, Some(100_000))] {
             let received = receive(length, announced).await.expect("room");
             assert_eq!(received.bytes.len(), length);
-            let held = received.memory.num_permits() * PIECE;
+            let held = received.memory.bytes();
             assert!(held >= length && held <= 2 * length + PIECE, "{held} for {length}");
         }
         assert!(receive((1 << 20) + 1, None).await.is_err());

@@ -1,9 +1,10 @@
 //! `POST /v1/density`: a density that came with an answer, as numbers, a picture or regions.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{RawQuery, State};
+use axum::extract::{Extension, RawQuery, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use locdiff::locate::{CandidateFacts, Decode, features};
@@ -15,6 +16,7 @@ use locdiff_sphere::{
 use serde_json::{Value, json};
 
 use crate::body::{Received, say_farewell};
+use crate::clients::Client;
 use crate::grid::GridAnswer;
 use crate::options::Options;
 use crate::problem::{BAD_BODY, BAD_OPTION, NO_ANSWER, Problem, TOO_COSTLY};
@@ -75,25 +77,32 @@ struct Wish {
 )]
 pub(crate) async fn density(
     State(app): State<App>,
+    Extension(client): Extension<Arc<Client>>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let wish = match app.would_admit(&app.densities, 0.0).and_then(|()| wish(query.as_deref())) {
+    let wish = match app
+        .would_admit(&app.densities, 0.0, &client.densities)
+        .and_then(|()| wish(query.as_deref()))
+    {
         Ok(wish) => wish,
         Err(problem) => {
             say_farewell(&headers, body).await;
             return Err(problem);
         }
     };
-    let received =
-        app.memory.receive(&headers, body, MOST_BYTES, app.settings.body_timeout()).await?;
+    let own = client.memory(&app.memory);
+    let received = own.receive(&headers, body, MOST_BYTES, app.settings.body_timeout()).await?;
     let Received { bytes, memory } = received;
-    let of_record = app.memory.take(RECORD * bytes.len())?;
-    let answering = app.memory.take(wish.answer_bytes())?;
+    let of_record = own.take(RECORD * bytes.len())?;
+    let answering = own.take(wish.answer_bytes())?;
     let growing = app.memory.work(GROWING * bytes.len() as u64).await;
-    // Up to some 100 ms: not on the threads that listen.
+    // Up to some 100 ms: not on the threads that listen, and charged, whatever comes of it.
+    let turn = client.turn().await;
+    let bucket = Arc::clone(&client.densities);
     let (record, wish, cost) = tokio::task::spawn_blocking(move || {
+        let _turn = turn.charging(&bucket);
         let record = record(&bytes)?;
         drop((bytes, memory, growing));
         let cost = cost(&record, &wish);
@@ -109,7 +118,7 @@ pub(crate) async fn density(
     // Predictions can be wrong.
     let most = MARGIN * limit.as_secs_f64();
     let budget = Budget::of(Cost::of_cells(most / seconds_per_cell()));
-    let made = app.work(seconds, budget, move |stop| {
+    let made = app.work(seconds, budget, &client, move |stop| {
         let _memory = of_record;
         make(&record, &wish, stop)
     });
@@ -117,7 +126,7 @@ pub(crate) async fn density(
         OverBudget::Cost(_) => Err(too_costly(format!("more than {most:.1}"), limit)),
         OverBudget::Stopped => Err(Problem::broken()),
     })?;
-    let answer = app.memory.answer(answer, answering)?;
+    let answer = own.answer(answer, answering)?;
     Ok(([(header::CONTENT_TYPE, kind)], answer).into_response())
 }
 

@@ -6,6 +6,7 @@
 
 mod access;
 mod body;
+mod clients;
 mod connections;
 mod density;
 mod engine;
@@ -16,12 +17,14 @@ mod metrics;
 mod multipart;
 mod openapi;
 mod options;
+mod origin;
 mod page;
 mod problem;
 mod queue;
 mod review;
 mod routes;
 mod settings;
+mod slots;
 mod state;
 mod thumbnail;
 mod wire;
@@ -96,10 +99,13 @@ impl Server {
         let listener = TcpListener::bind(address).await.map_err(listen)?;
         let metrics =
             metrics::Metrics::new().map_err(|error| ServeError::Start(error.to_string()))?;
+        let memory = memory::Memory::new(&settings);
         let app = Arc::new(Shared {
+            clients: clients::Clients::new(&settings, &memory),
+            hosts: origin::Hosts::new(&settings),
             images: Arc::new(queue::Queue::new(workers::limits(&settings))),
             densities: Arc::new(queue::Queue::new(workers::limits_of_densities(&settings))),
-            memory: memory::Memory::new(&settings),
+            memory,
             metrics: Arc::new(metrics),
             engine: OnceLock::new(),
             stopping: AtomicBool::new(false),
@@ -208,8 +214,7 @@ impl Server {
         library: &std::path::Path,
         stop: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let address = self.address().map_err(|error| ServeError::Start(error.to_string()))?;
-        let review = review::Review::open(Arc::clone(&self.app), library, address)?;
+        let review = review::Review::open(Arc::clone(&self.app), library)?;
         let router = review::router(Arc::new(review));
         let (finished, _) = connections::serve(self.listener, router, &self.app, stop).await;
         match finished {

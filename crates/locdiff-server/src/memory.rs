@@ -18,12 +18,30 @@ pub(crate) const PIECE: usize = 4096;
 pub(crate) const READ_AHEAD: usize = 32 << 10;
 
 /// Memory that is taken until this is dropped.
-pub(crate) type Held = OwnedSemaphorePermit;
+pub(crate) struct Held {
+    of_all: OwnedSemaphorePermit,
+    /// The same, of what one client may take.
+    of_one: Option<OwnedSemaphorePermit>,
+}
+
+impl Held {
+    fn pieces(&self) -> usize {
+        self.of_all.num_permits()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        self.pieces() * PIECE
+    }
+}
 
 /// What there is, for everybody together.
 #[derive(Clone)]
 pub(crate) struct Memory {
     requests: Arc<Semaphore>,
+    /// What one client may take of it.
+    of_one: Option<Arc<Semaphore>>,
+    most_for_one: usize,
     work: Arc<Semaphore>,
     /// Pieces for work, in all.
     most_work: usize,
@@ -35,6 +53,8 @@ impl Memory {
             .map(|bytes| ((bytes / PIECE as u64) as usize).clamp(1, Semaphore::MAX_PERMITS));
         Memory {
             requests: Arc::new(Semaphore::new(requests)),
+            of_one: None,
+            most_for_one: (settings.client_memory() as usize / PIECE).clamp(1, requests),
             work: Arc::new(Semaphore::new(work)),
             most_work: work,
         }
@@ -42,19 +62,39 @@ impl Memory {
 
     /// Memory for something that is received or answered, if there is enough left.
     pub(crate) fn take(&self, bytes: usize) -> Result<Held, Problem> {
-        Arc::clone(&self.requests).try_acquire_many_owned(pieces(bytes)).map_err(|_| {
-            let detail = "the memory for requests is used by other requests: retry in 1 s";
-            Problem::new(BUSY, detail).retry_after(1)
-        })
+        let take = |from: &Arc<Semaphore>, whose| {
+            Arc::clone(from).try_acquire_many_owned(pieces(bytes)).map_err(|_| {
+                let detail =
+                    format!("the memory for requests is used by {whose} requests: retry in 1 s");
+                Problem::new(BUSY, detail).retry_after(1)
+            })
+        };
+        let of_one = self.of_one.as_ref().map(|own| take(own, "your other")).transpose()?;
+        Ok(Held { of_all: take(&self.requests, "other")?, of_one })
+    }
+
+    /// The same memory, as far as one client may take it.
+    pub(crate) fn for_one(&self, own: &Arc<Semaphore>) -> Memory {
+        Memory { of_one: Some(Arc::clone(own)), ..self.clone() }
+    }
+
+    /// How many pieces one client may take.
+    pub(crate) fn pieces_for_one(&self) -> usize {
+        self.most_for_one
     }
 
     /// The same for so many bytes more or fewer.
     pub(crate) fn resize(&self, mut held: Held, bytes: usize) -> Result<Held, Problem> {
-        let (now, wanted) = (held.num_permits(), pieces(bytes) as usize);
+        let (now, wanted) = (held.pieces(), pieces(bytes) as usize);
         if wanted > now {
-            held.merge(self.take((wanted - now) * PIECE)?);
+            let more = self.take((wanted - now) * PIECE)?;
+            held.of_all.merge(more.of_all);
+            if let (Some(own), Some(more)) = (&mut held.of_one, more.of_one) {
+                own.merge(more);
+            }
         } else {
-            drop(held.split(now - wanted));
+            drop(held.of_all.split(now - wanted));
+            drop(held.of_one.as_mut().and_then(|own| own.split(now - wanted)));
         }
         Ok(held)
     }
@@ -80,7 +120,7 @@ impl Memory {
     }
 
     /// Memory for work, when there is enough; all that there is if it could never be enough.
-    pub(crate) async fn work(&self, bytes: u64) -> Held {
+    pub(crate) async fn work(&self, bytes: u64) -> OwnedSemaphorePermit {
         let wanted = usize::try_from(bytes).map_or(self.most_work, |bytes| pieces(bytes) as usize);
         let wanted = wanted.min(self.most_work) as u32;
         let held = Arc::clone(&self.work).acquire_many_owned(wanted).await;
@@ -136,6 +176,27 @@ mod tests {
         assert_eq!(memory.requests.available_permits(), all - 5);
         drop(rest);
         assert_eq!(memory.requests.available_permits(), all);
+    }
+
+    #[test]
+    fn one_client_leaves_something_for_others() {
+        let memory = memory();
+        let [greedy, other] =
+            [0, 1].map(|_| memory.for_one(&Arc::new(Semaphore::new(memory.pieces_for_one()))));
+        let mut held = Vec::new();
+        while let Ok(more) = greedy.take(100 * PIECE) {
+            held.push(more);
+        }
+        let problem = greedy.take(100 * PIECE).err().expect("its part is used");
+        assert!(problem.detail().contains("your other requests"), "{}", problem.detail());
+        assert!(other.take(100 * PIECE).is_ok());
+        // Larger and smaller are counted for it too.
+        let one = held.pop().expect("some");
+        let one = greedy.resize(one, 50 * PIECE).expect("less");
+        assert!(greedy.take(50 * PIECE).is_ok());
+        assert!(greedy.resize(one, 300 * PIECE).is_err());
+        drop(held);
+        assert!(greedy.take(memory.pieces_for_one() * PIECE).is_ok());
     }
 
     #[test]

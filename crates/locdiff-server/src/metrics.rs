@@ -17,6 +17,7 @@ pub(crate) struct Metrics {
     pub(crate) batch_images: Histogram,
     pub(crate) abandoned: Counter,
     pub(crate) connections: Gauge,
+    pub(crate) connections_rejected: Counter,
     pub(crate) waiting: Gauge,
 }
 
@@ -39,6 +40,8 @@ impl Metrics {
         recorder.describe_counter("locdiff_requests_total".into(), None, text.into());
         let text = "Images whose client disconnected before they were computed.";
         recorder.describe_counter("locdiff_abandoned_total".into(), None, text.into());
+        let text = "Connections of addresses that had too many.";
+        recorder.describe_counter("locdiff_connections_rejected_total".into(), None, text.into());
         recorder.describe_gauge("locdiff_connections".into(), None, "Open connections.".into());
         recorder.describe_gauge(
             "locdiff_waiting_images".into(),
@@ -47,12 +50,13 @@ impl Metrics {
         );
         let histogram = |name| recorder.register_histogram(&Key::from_static_name(name), &METADATA);
         let gauge = |name| recorder.register_gauge(&Key::from_static_name(name), &METADATA);
+        let counter = |name| recorder.register_counter(&Key::from_static_name(name), &METADATA);
         Ok(Metrics {
             wait_s: histogram("locdiff_wait_seconds"),
             batch_s: histogram("locdiff_batch_seconds"),
             batch_images: histogram("locdiff_batch_images"),
-            abandoned: recorder
-                .register_counter(&Key::from_static_name("locdiff_abandoned_total"), &METADATA),
+            abandoned: counter("locdiff_abandoned_total"),
+            connections_rejected: counter("locdiff_connections_rejected_total"),
             connections: gauge("locdiff_connections"),
             waiting: gauge("locdiff_waiting_images"),
             handle: recorder.handle(),

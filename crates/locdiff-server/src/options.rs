@@ -2,6 +2,7 @@
 
 use locdiff::locate::{AnswerOptions, InvalidInference};
 use locdiff::{Constraint, InferenceOptions};
+use locdiff_sphere::shown;
 
 use crate::engine::LocateOptions;
 use crate::problem::{BAD_OPTION, Problem};
@@ -152,11 +153,6 @@ fn inference_options(options: &Options) -> Result<InferenceOptions, Problem> {
 
 fn wrong(detail: String) -> Problem {
     Problem::new(BAD_OPTION, detail)
-}
-
-/// Text of a request, shortened for a message.
-fn shown(text: &str) -> String {
-    text.chars().take(60).collect()
 }
 
 #[cfg(test)]

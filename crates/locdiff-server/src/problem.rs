@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use locdiff::photo::PhotoError;
+use locdiff_sphere::shown_message;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -78,7 +79,8 @@ impl Problem {
             kind: format!("/docs#problem-{name}"),
             title: Cow::Borrowed(title),
             status: status.as_u16(),
-            detail: detail.into(),
+            // It may quote what was sent.
+            detail: shown_message(&detail.into()),
             retry_after_s: None,
         }
     }

@@ -9,18 +9,25 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use crate::clients::Bucket;
 
 /// How much the newest batch changes the estimate of what a unit of cost takes.
 const NEWEST: f64 = 0.2;
 /// For how many seconds a job may be overtaken, per unit of cost.
 pub(crate) const PATIENCE: f64 = 5.0;
+/// How long others may overtake jobs of a client that has used its share.
+const BEHIND: Duration = Duration::from_secs(10);
 
 /// Something that can wait.
 pub(crate) trait Job {
     /// How much work it is, in a unit that all jobs of a queue share; zero once its client has gone.
     fn cost(&self) -> f64;
+
+    /// Of its client.
+    fn bucket(&self) -> &Arc<Bucket>;
 }
 
 /// Jobs that wait, the next one first.
@@ -57,10 +64,13 @@ struct State<J> {
     closed: bool,
 }
 
+/// A job that waits.
 struct Waiting<J> {
     /// Jobs that come later and are due earlier go first.
     due: Instant,
     job: J,
+    /// Seconds that its client's bucket was charged for it.
+    charged_s: f64,
 }
 
 /// Why jobs were not admitted.
@@ -68,6 +78,8 @@ struct Waiting<J> {
 pub(crate) enum Refusal {
     /// They would wait too long; so many seconds may help.
     Full { seconds: f64 },
+    /// Their client has used its share, and others wait.
+    Share { seconds: f64 },
     /// The server is stopping.
     Closed,
 }
@@ -111,26 +123,41 @@ impl<J: Job> Queue<J> {
     }
 
     /// Whether one more job of this cost would be admitted now; cheap, to be asked before a body is received.
-    pub(crate) fn would_admit(&self, cost: f64) -> Result<(), Refusal> {
-        self.check(&self.lock(), 1, cost, due(cost))
+    pub(crate) fn would_admit(&self, cost: f64, bucket: &Arc<Bucket>) -> Result<(), Refusal> {
+        self.check(&self.lock(), 1, cost, bucket).map(drop)
     }
 
+    /// When jobs that come now are due.
     fn check(
         &self,
         state: &State<J>,
         count: usize,
         cost: f64,
-        due: Instant,
-    ) -> Result<(), Refusal> {
+        bucket: &Arc<Bucket>,
+    ) -> Result<Instant, Refusal> {
         if state.closed {
             return Err(Refusal::Closed);
         }
+        let debt_s = bucket.debt_s();
+        let is_other = |waiting: &Waiting<J>| !Arc::ptr_eq(waiting.job.bucket(), bucket);
+        if let Some(seconds) = debt_s
+            && state.waiting.iter().any(is_other)
+        {
+            return Err(Refusal::Share { seconds });
+        }
+        let due = due(cost / count as f64) + if debt_s.is_some() { BEHIND } else { Duration::ZERO };
         // Who comes to idle workers is always served, however slow they are.
         if state.waiting.is_empty() && state.running < self.limits.max_batch * self.limits.workers {
-            return Ok(());
+            return Ok(due);
         }
         let earlier = state.waiting.iter().take_while(|other| other.due <= due);
         let earlier: f64 = earlier.map(|other| other.job.cost()).sum();
+        // So is the first one that comes while only clients without a share left use the server.
+        let only_debts =
+            state.waiting.iter().all(|waiting| waiting.job.bucket().debt_s().is_some());
+        if debt_s.is_none() && only_debts && state.waiting.len() + count <= self.limits.max_queue {
+            return Ok(due);
+        }
         let company = self.limits.company * cost / count as f64;
         // Those that are being worked on may just have been begun.
         let seconds = (earlier + state.running_cost + cost + company) * state.seconds_per_cost;
@@ -138,18 +165,21 @@ impl<J: Job> Queue<J> {
         if too_long || state.waiting.len() + count > self.limits.max_queue {
             return Err(Refusal::Full { seconds });
         }
-        Ok(())
+        Ok(due)
     }
 
-    /// Admits all of them or none; they cost the same each.
+    /// Admits all of them or none; they cost the same each, and are of one client.
     pub(crate) fn admit(&self, jobs: Vec<J>) -> Result<(), Refusal> {
         let cost: f64 = jobs.iter().map(J::cost).sum();
-        let due = due(cost / jobs.len() as f64);
+        let Some(bucket) = jobs.first().map(|job| Arc::clone(job.bucket())) else { return Ok(()) };
         let mut state = self.lock();
-        self.check(&state, jobs.len(), cost, due)?;
+        let due = self.check(&state, jobs.len(), cost, &bucket)?;
         let at = state.waiting.partition_point(|other| other.due <= due);
+        let charged_s =
+            cost / jobs.len() as f64 * state.seconds_per_cost * self.limits.workers as f64;
+        bucket.take(charged_s * jobs.len() as f64);
         for (index, job) in jobs.into_iter().enumerate() {
-            state.waiting.insert(at + index, Waiting { due, job });
+            state.waiting.insert(at + index, Waiting { due, job, charged_s });
         }
         drop(state);
         self.arrived.notify_one();
@@ -185,7 +215,11 @@ impl<J: Job> Queue<J> {
         // Fair shares: two workers with half a batch each are done before one with a whole.
         let share = state.waiting.len().div_ceil(self.limits.workers);
         let count = share.clamp(1, self.limits.max_batch).min(state.waiting.len());
-        let jobs: Vec<J> = state.waiting.drain(..count).map(|waiting| waiting.job).collect();
+        let (charged, jobs): (Vec<_>, Vec<J>) = state
+            .waiting
+            .drain(..count)
+            .map(|Waiting { job, charged_s, .. }| ((Arc::clone(job.bucket()), charged_s), job))
+            .unzip();
         let cost = jobs.iter().map(J::cost).sum();
         state.running += count;
         state.running_cost += cost;
@@ -194,7 +228,8 @@ impl<J: Job> Queue<J> {
         if more {
             self.arrived.notify_one();
         }
-        Some(Batch { queue: self, count, cost, began: Instant::now(), jobs, is_typical: true })
+        let began = Instant::now();
+        Some(Batch { queue: self, count, cost, charged, began, jobs, is_typical: true })
     }
 
     /// Admits no more. What was admitted is still handed out.
@@ -214,6 +249,8 @@ pub(crate) struct Batch<'a, J: Job> {
     queue: &'a Queue<J>,
     count: usize,
     cost: f64,
+    /// Buckets of its clients, with what they were charged.
+    charged: Vec<(Arc<Bucket>, f64)>,
     began: Instant,
     pub(crate) jobs: Vec<J>,
     /// Whether its time tells something about others: not if it was stopped.
@@ -233,6 +270,11 @@ impl<J: Job> Drop for Batch<'_, J> {
         }
         state.running -= self.count;
         state.running_cost -= self.cost;
+        drop(state);
+        let each_s = self.began.elapsed().as_secs_f64() / self.count as f64;
+        for (bucket, charged_s) in &self.charged {
+            bucket.take(each_s - charged_s);
+        }
     }
 }
 
@@ -244,17 +286,28 @@ mod tests {
     use super::*;
 
     /// A number, for telling jobs apart, and its cost.
-    #[derive(Debug, Clone, Copy, PartialEq)]
-    struct Numbered(i32, f64);
+    struct Numbered(i32, f64, Arc<Bucket>);
 
     impl Job for Numbered {
         fn cost(&self) -> f64 {
             self.1
         }
+
+        fn bucket(&self) -> &Arc<Bucket> {
+            &self.2
+        }
+    }
+
+    fn unlimited() -> Arc<Bucket> {
+        Arc::new(Bucket::new(None))
+    }
+
+    fn of_client(numbers: std::ops::Range<i32>, bucket: &Arc<Bucket>) -> Vec<Numbered> {
+        numbers.map(|number| Numbered(number, 1.0, Arc::clone(bucket))).collect()
     }
 
     fn images(numbers: std::ops::Range<i32>) -> Vec<Numbered> {
-        numbers.map(|number| Numbered(number, 1.0)).collect()
+        of_client(numbers, &unlimited())
     }
 
     fn numbers(batch: Batch<'_, Numbered>) -> Vec<i32> {
@@ -311,37 +364,59 @@ mod tests {
         assert!(matches!(queue.admit(images(8..11)), Err(Refusal::Full { .. })));
         // As if images took ten seconds each.
         queue.lock().seconds_per_cost = 10.0;
-        match queue.would_admit(1.0) {
+        match queue.would_admit(1.0, &unlimited()) {
             Err(Refusal::Full { seconds }) => assert_eq!(seconds, 130.0),
             other => panic!("{other:?}"),
         }
         // Idle workers take anything.
         drop(queue.take());
         drop(queue.take());
-        assert_eq!(queue.would_admit(1.0), Ok(()));
+        assert_eq!(queue.would_admit(1.0, &unlimited()), Ok(()));
     }
 
     #[test]
     fn cheap_jobs_overtake_costly_ones_and_are_not_refused_because_of_them() {
         let queue = Queue::new(of_densities());
         for number in 0..2 {
-            queue.admit(vec![Numbered(number, 0.1)]).expect("room");
+            queue.admit(vec![Numbered(number, 0.1, unlimited())]).expect("room");
         }
-        assert!(matches!(queue.would_admit(0.2), Err(Refusal::Full { .. })));
-        queue.admit(vec![Numbered(2, 0.01)]).expect("ahead of the others");
+        assert!(matches!(queue.would_admit(0.2, &unlimited()), Err(Refusal::Full { .. })));
+        queue.admit(vec![Numbered(2, 0.01, unlimited())]).expect("ahead of the others");
         assert_eq!(numbers(queue.take().expect("the cheap one")), [2]);
         // Not for ever: what is due goes first.
         queue.lock().waiting[0].due = Instant::now();
-        queue.admit(vec![Numbered(3, 0.01)]).expect("room");
+        queue.admit(vec![Numbered(3, 0.01, unlimited())]).expect("room");
         assert_eq!(numbers(queue.take().expect("the first")), [0]);
         assert_eq!(numbers(queue.take().expect("the next")), [3]);
+    }
+
+    #[test]
+    fn who_used_its_share_comes_after_others() {
+        let queue = Queue::new(limits());
+        let [greedy, honest] = [0, 1].map(|_| Arc::new(Bucket::new(Some(0.5))));
+        greedy.take(100.0);
+        let debt_s = greedy.debt_s();
+        // Alone, it may use everything.
+        queue.admit(of_client(0..4, &greedy)).expect("alone");
+        queue.admit(of_client(4..8, &greedy)).expect("alone");
+        // Even if images take ten seconds each, others are not rejected because of it, and come first.
+        queue.lock().seconds_per_cost = 10.0;
+        queue.admit(of_client(8..9, &honest)).expect("first");
+        let refusal = queue.admit(of_client(9..10, &greedy));
+        assert!(matches!(refusal, Err(Refusal::Share { .. })), "{refusal:?}");
+        assert!(matches!(queue.would_admit(1.0, &greedy), Err(Refusal::Share { .. })));
+        assert_eq!(numbers(queue.take().expect("a batch"))[0], 8);
+        // What was expected is charged at once, and corrected by what it took: next to nothing here.
+        drop((queue.take(), queue.take()));
+        assert!(honest.debt_s().is_none(), "{:?}", honest.debt_s());
+        assert!(greedy.debt_s().expect("a debt") - debt_s.expect("a debt") < 1.0);
     }
 
     #[test]
     fn time_is_learned_only_from_what_was_done() {
         let queue = Queue::new(of_densities());
         let take = |cost: f64, is_typical: bool| {
-            queue.admit(vec![Numbered(0, cost)]).expect("idle");
+            queue.admit(vec![Numbered(0, cost, unlimited())]).expect("idle");
             let mut batch = queue.take().expect("a job");
             batch.is_typical = is_typical;
             thread::sleep(Duration::from_millis(5));

@@ -1,14 +1,12 @@
 //! The review of a photo archive: pictures with their predicted places, and the user's decisions. For the person at this
 //! machine only: whoever opens another site in the same browser must not be able to read or decide anything.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::body::Body;
-use axum::extract::{Path as Parameter, RawQuery, Request, State};
+use axum::extract::{Path as Parameter, RawQuery, State};
 use axum::http::{HeaderMap, Method, Uri, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -23,8 +21,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use tower_http::catch_panic::CatchPanicLayer;
 
-use crate::body::say_farewell;
-use crate::problem::{BAD_BODY, NOT_FOUND, OTHER_ORIGIN, Problem};
+use crate::problem::{BAD_BODY, NOT_FOUND, Problem};
 use crate::state::App;
 use crate::{access, options, page, routes, thumbnail};
 
@@ -40,30 +37,14 @@ pub(crate) struct Review {
     app: App,
     library: Mutex<Library>,
     name: String,
-    /// What requests may call this server.
-    authorities: Vec<String>,
 }
 
 type Shared = State<Arc<Review>>;
 
 impl Review {
-    pub(crate) fn open(app: App, path: &Path, address: SocketAddr) -> Result<Review, LibraryError> {
+    pub(crate) fn open(app: App, path: &Path) -> Result<Review, LibraryError> {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let authorities = vec![address.to_string(), format!("localhost:{}", address.port())];
-        Ok(Review { app, library: Mutex::new(Library::open(path)?), name, authorities })
-    }
-
-    /// Whether a request comes from this server's page, or from a program that is no browser.
-    fn is_own(&self, headers: &HeaderMap, path: &str) -> bool {
-        let value = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
-        let is_ours =
-            |name: &str| self.authorities.iter().any(|ours| ours.eq_ignore_ascii_case(name));
-        let origin = value("origin")
-            .is_none_or(|origin| origin.strip_prefix("http://").is_some_and(is_ours));
-        let site =
-            value("sec-fetch-site").is_none_or(|site| ["same-origin", "none"].contains(&site));
-        // Links from elsewhere may lead to the page itself.
-        value("host").is_some_and(is_ours) && origin && (site || !path.starts_with("/v1/"))
+        Ok(Review { app, library: Mutex::new(Library::open(path)?), name })
     }
 
     /// Every write is a transaction of its own, so a panic elsewhere leaves nothing half done.
@@ -82,7 +63,6 @@ pub(crate) fn router(review: Arc<Review>) -> Router {
         .fallback(file)
         .method_not_allowed_fallback(access::wrong_method)
         .layer(CatchPanicLayer::custom(routes::panicked))
-        .layer(axum::middleware::from_fn_with_state(Arc::clone(&review), same_origin))
         .layer(axum::middleware::from_fn_with_state(app, access::around))
         .with_state(review)
 }
@@ -93,18 +73,6 @@ async fn index(State(review): Shared, method: Method) -> Response {
 
 async fn file(State(review): Shared, method: Method, uri: Uri) -> Response {
     page::file_or_index(&review.app, &method, &uri, "review.html")
-}
-
-/// Rejects what other sites send through the user's browser, and names that lead here by way of a foreign DNS server.
-async fn same_origin(State(review): Shared, request: Request, next: Next) -> Response {
-    if review.is_own(request.headers(), request.uri().path()) {
-        return next.run(request).await;
-    }
-    let (parts, body) = request.into_parts();
-    say_farewell(&parts.headers, body).await;
-    let own = &review.authorities[0];
-    let detail = format!("this server accepts requests of its own page only: open http://{own}");
-    Problem::new(OTHER_ORIGIN, detail).into_response()
 }
 
 #[derive(Serialize)]
@@ -308,7 +276,9 @@ async fn picture(
 /// None also if the file has another content by now.
 fn small(path: &Path, hash: ContentHash, side: u32) -> Option<Vec<u8>> {
     let options = ReadOptions { fast_decode: Some(side), ..ReadOptions::default() };
-    std::fs::metadata(path).ok().filter(|file| file.len() <= options.max_bytes)?;
+    std::fs::metadata(path)
+        .ok()
+        .filter(|file| file.is_file() && file.len() <= options.max_bytes)?;
     let bytes = std::fs::read(path).ok().filter(|bytes| ContentHash::of(bytes) == hash)?;
     let photo = Photo::decode(&bytes, &options).ok()?.shrunk_to(side);
     thumbnail::jpeg(photo.rgb(), photo.width() as u16, photo.height() as u16)

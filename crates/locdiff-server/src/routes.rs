@@ -1,10 +1,11 @@
 //! What is answered where.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{RawQuery, State};
+use axum::extract::{Extension, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use locdiff::locate::ModelFacts;
@@ -13,6 +14,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::body::{Received, images_in, most_bytes, say_farewell};
+use crate::clients::Client;
 use crate::engine::{Made, SentImage, Wanted, read_options};
 use crate::memory::Held;
 use crate::options::{Options, locate_options};
@@ -69,12 +71,13 @@ pub(crate) struct ImageForm {
 )]
 pub(crate) async fn locate(
     State(app): State<App>,
+    Extension(client): Extension<Arc<Client>>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let options = locate_options(query.as_deref());
-    let made = make(&app, &headers, body, |app| {
+    let made = make(&app, &client, &headers, body, |app| {
         let options = options?;
         app.engine()?.chosen(&options)?;
         Ok(Wanted::Place(options))
@@ -89,7 +92,7 @@ pub(crate) async fn locate(
         .collect::<Result<_, _>>()?;
     match &results[..] {
         [Outcome::Failed(failed)] => Err(failed.problem.clone()),
-        _ => app.answer(&LocateAnswer { prediction: true, results }, answering),
+        _ => app.answer(&client, &LocateAnswer { prediction: true, results }, answering),
     }
 }
 
@@ -110,12 +113,13 @@ pub(crate) async fn locate(
 )]
 pub(crate) async fn embed(
     State(app): State<App>,
+    Extension(client): Extension<Arc<Client>>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let options = Options::parse(query.as_deref(), &["model"]);
-    let made = make(&app, &headers, body, |app| {
+    let made = make(&app, &client, &headers, body, |app| {
         let model = options?.one("model")?.map(str::to_owned);
         if let Some(name) = &model {
             app.engine()?.model(name)?;
@@ -132,7 +136,7 @@ pub(crate) async fn embed(
         .collect::<Result<_, _>>()?;
     match &results[..] {
         [Outcome::Failed(failed)] => Err(failed.problem.clone()),
-        _ => app.answer(&EmbedAnswer { results }, answering),
+        _ => app.answer(&client, &EmbedAnswer { results }, answering),
     }
 }
 
@@ -140,11 +144,13 @@ pub(crate) async fn embed(
 /// answer.
 async fn make(
     app: &App,
+    client: &Client,
     headers: &HeaderMap,
     body: Body,
     wanted: impl FnOnce(&App) -> Result<Wanted, Problem>,
 ) -> Result<(Vec<Made>, Held), Problem> {
-    let wanted = match app.would_admit(&app.images, 1.0).and_then(|()| wanted(app)) {
+    let wanted = match app.would_admit(&app.images, 1.0, &client.images).and_then(|()| wanted(app))
+    {
         Ok(wanted) => wanted,
         Err(problem) => {
             say_farewell(headers, body).await;
@@ -153,16 +159,19 @@ async fn make(
     };
     let receiving = app.images.receiving();
     let most = most_bytes(headers, &app.settings);
-    let received = app.memory.receive(headers, body, most, app.settings.body_timeout()).await?;
+    let own = client.memory(&app.memory);
+    let received = own.receive(headers, body, most, app.settings.body_timeout()).await?;
     let Received { bytes, memory } = received;
     let images = images_in(headers, bytes, &app.settings)?;
     drop(receiving);
-    let answering = app.memory.take(images.len() * wanted.answer_bytes())?;
+    let answering = own.take(images.len() * wanted.answer_bytes())?;
     // Files that are no images, and decompression bombs, are rejected before they wait. Headers can be long: not on the threads that listen.
     let options = read_options(&app.settings);
     let examining = app.memory.work(EXAMINING + 2 * longest(&images)).await;
+    let turn = client.turn().await;
+    let bucket = Arc::clone(&client.images);
     let examined = tokio::task::spawn_blocking(move || {
-        let _memory = examining;
+        let (_memory, _turn) = (examining, turn.charging(&bucket));
         let examine = |image: SentImage| {
             let header = locdiff::Photo::examine(&image.bytes, &options);
             (image, header.map(|header| header.memory_bytes))
@@ -179,7 +188,7 @@ async fn make(
         app.memory.check_work(bytes).map(|()| (image, bytes))
     };
     let images = examined.into_iter().map(with_memory).collect::<Result<_, Problem>>()?;
-    Ok((app.make(images, wanted, memory).await?, answering))
+    Ok((app.make(images, wanted, memory, client).await?, answering))
 }
 
 fn longest(images: &[SentImage]) -> u64 {
@@ -188,10 +197,15 @@ fn longest(images: &[SentImage]) -> u64 {
 
 impl Shared {
     /// An answer as JSON, whose memory is counted until it was written.
-    fn answer(&self, answer: &impl Serialize, memory: Held) -> Result<Response, Problem> {
+    fn answer(
+        &self,
+        client: &Client,
+        answer: &impl Serialize,
+        memory: Held,
+    ) -> Result<Response, Problem> {
         let json = serde_json::to_vec(answer).map_err(|_| Problem::broken())?;
         let kind = [(header::CONTENT_TYPE, "application/json")];
-        Ok((kind, self.memory.answer(json, memory)?).into_response())
+        Ok((kind, client.memory(&self.memory).answer(json, memory)?).into_response())
     }
 }
 

@@ -44,8 +44,16 @@ pub struct Settings {
     pub max_image_pixels: u64,
     /// What all requests together may take in memory: connections, bodies, decoded images, densities and answers.
     pub max_memory_bytes: u64,
-    /// Connections at a time at most; more wait until others close.
+    /// Connections at a time at most, and half as many of one address; idle ones are closed for new ones.
     pub max_connections: usize,
+    /// How much of the time of workers one client may use while others wait, in percent. 100: clients have no limits of their own.
+    pub client_share_percent: u64,
+    /// Proxies whose `X-Forwarded-For` states the address of a client.
+    #[serde(rename = "trusted_proxy")]
+    pub trusted_proxies: Vec<IpAddr>,
+    /// Further host names under which requests may call the server. If there are any, or on loopback, other names are rejected.
+    #[serde(rename = "allowed_host")]
+    pub allowed_hosts: Vec<String>,
     /// How long a client may take for the head of a request, or idle between two.
     pub header_timeout_s: u64,
     /// How long a client may take to send a request's body.
@@ -87,6 +95,9 @@ impl Default for Settings {
             max_image_pixels: 50_000_000,
             max_memory_bytes: 512 << 20,
             max_connections: 1_024,
+            client_share_percent: 50,
+            trusted_proxies: Vec::new(),
+            allowed_hosts: Vec::new(),
             header_timeout_s: 15,
             body_timeout_s: 30,
             answer_timeout_s: 30,
@@ -128,6 +139,7 @@ impl Settings {
             ("max_image_bytes", self.max_image_bytes),
             ("max_image_pixels", self.max_image_pixels),
             ("max_connections", self.max_connections as u64),
+            ("client_share_percent", self.client_share_percent),
             ("header_timeout_s", self.header_timeout_s),
             ("body_timeout_s", self.body_timeout_s),
             ("answer_timeout_s", self.answer_timeout_s),
@@ -140,14 +152,27 @@ impl Settings {
             }
         }
         // A body that grows is there twice for a moment.
-        if self.request_memory() < self.max_image_bytes.saturating_mul(2) {
-            let least =
-                self.connection_memory().saturating_add(self.max_image_bytes.saturating_mul(6));
+        if self.client_memory() < self.max_image_bytes.saturating_mul(2) {
+            let least = self
+                .connection_memory()
+                .saturating_add(self.max_image_bytes.saturating_mul(8).saturating_add(24));
             let reason = format!(
                 "{} is too little for max_connections {} and max_image_bytes {}: use at least {least}",
                 self.max_memory_bytes, self.max_connections, self.max_image_bytes
             );
             return Err(InvalidSetting { setting: "max_memory_bytes", reason });
+        }
+        let is_name = |host: &String| {
+            let name: Option<axum::http::uri::Authority> = host.parse().ok();
+            name.is_some_and(|name| name.host() == host)
+        };
+        if let Some(wrong) = self.allowed_hosts.iter().find(|host| !is_name(host)) {
+            let reason = format!("`{wrong}` is not a host name: give it without scheme and port");
+            return Err(InvalidSetting { setting: "allowed_host", reason });
+        }
+        if self.client_share_percent > 100 {
+            let reason = "is a share in percent: use at most 100".to_owned();
+            return Err(InvalidSetting { setting: "client_share_percent", reason });
         }
         if let Some(folder) = &self.references
             && !folder.is_dir()
@@ -186,6 +211,19 @@ impl Settings {
     /// Of the rest, what is received and answered may take.
     pub(crate) fn request_memory(&self) -> u64 {
         self.max_memory_bytes.saturating_sub(self.connection_memory()) / 3
+    }
+
+    /// Of that, what one client may take.
+    pub(crate) fn client_memory(&self) -> u64 {
+        match self.client_share() {
+            None => self.request_memory(),
+            Some(_) => self.request_memory() / 4 * 3,
+        }
+    }
+
+    /// The share of one client, if it is less than all.
+    pub(crate) fn client_share(&self) -> Option<f64> {
+        (self.client_share_percent < 100).then_some(self.client_share_percent as f64 / 100.0)
     }
 
     /// And work: images that are decoded, densities that are drawn.

@@ -7,9 +7,11 @@ use std::time::Instant;
 use locdiff_sphere::{Budget, OverBudget, Stop};
 use tokio::sync::oneshot;
 
+use crate::clients::{Bucket, Client, Clients};
 use crate::engine::{Engine, Made, SentImage, Wanted};
 use crate::memory::{Held, Memory};
 use crate::metrics::Metrics;
+use crate::origin::Hosts;
 use crate::problem::{BUSY, NOT_READY, Problem};
 use crate::queue::{Job, Queue, Refusal};
 use crate::settings::Settings;
@@ -22,6 +24,8 @@ pub(crate) struct Shared {
     /// Apart from images: how long one takes tells nothing about the other.
     pub(crate) densities: Arc<Queue<DensityJob>>,
     pub(crate) memory: Memory,
+    pub(crate) clients: Clients,
+    pub(crate) hosts: Hosts,
     pub(crate) metrics: Arc<Metrics>,
     /// There once the models are open.
     pub(crate) engine: OnceLock<Arc<Engine>>,
@@ -41,9 +45,14 @@ impl Shared {
     }
 
     /// Before a body is received: whether it is worth it.
-    pub(crate) fn would_admit<J: Job>(&self, queue: &Queue<J>, cost: f64) -> Result<(), Problem> {
+    pub(crate) fn would_admit<J: Job>(
+        &self,
+        queue: &Queue<J>,
+        cost: f64,
+        bucket: &Arc<Bucket>,
+    ) -> Result<(), Problem> {
         self.engine()?;
-        queue.would_admit(cost).map_err(refused)
+        queue.would_admit(cost, bucket).map_err(refused)
     }
 
     /// Hands images to the workers, each with the memory that its decoding takes, and waits for what they make of them.
@@ -52,6 +61,7 @@ impl Shared {
         images: Vec<(SentImage, u64)>,
         wanted: Wanted,
         memory: Held,
+        client: &Client,
     ) -> Result<Vec<Made>, Problem> {
         let (wanted, memory) = (Arc::new(wanted), Arc::new(memory));
         let accepted = Instant::now();
@@ -60,7 +70,8 @@ impl Shared {
             .map(|(image, work_bytes)| {
                 let (reply, answer) = oneshot::channel();
                 let (wanted, memory) = (Arc::clone(&wanted), Arc::clone(&memory));
-                (ImageJob { image, wanted, reply, accepted, memory, work_bytes }, answer)
+                let bucket = Arc::clone(&client.images);
+                (ImageJob { image, wanted, reply, accepted, memory, work_bytes, bucket }, answer)
             })
             .unzip();
         self.images.admit(jobs).map_err(refused)?;
@@ -76,6 +87,7 @@ impl Shared {
         &self,
         expected_seconds: f64,
         budget: Budget,
+        client: &Client,
         task: impl FnOnce(&Stop) -> Product + Send + 'static,
     ) -> Result<Result<Product, OverBudget>, Problem> {
         let (reply, answer) = oneshot::channel();
@@ -89,7 +101,8 @@ impl Shared {
             let _ = reply.send(done);
             !stopped
         });
-        let job = DensityJob { expected_seconds, stop: present.0.clone(), work };
+        let bucket = Arc::clone(&client.densities);
+        let job = DensityJob { expected_seconds, stop: present.0.clone(), work, bucket };
         self.densities.admit(vec![job]).map_err(refused)?;
         answer.await.map_err(|_| Problem::broken())
     }
@@ -108,6 +121,12 @@ fn refused(refusal: Refusal) -> Problem {
     match refusal {
         Refusal::Full { seconds } => {
             let detail = format!("the queue is full: retry in about {seconds:.1} s");
+            Problem::new(BUSY, detail).retry_after(seconds.ceil() as u64)
+        }
+        Refusal::Share { seconds } => {
+            let detail = format!(
+                "this client has used its share of the server, and others are waiting: retry in about {seconds:.1} s"
+            );
             Problem::new(BUSY, detail).retry_after(seconds.ceil() as u64)
         }
         Refusal::Closed => {

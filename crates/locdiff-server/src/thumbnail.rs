@@ -68,7 +68,9 @@ fn small(folder: &Path, id: &str, options: &ReadOptions) -> Option<Vec<u8>> {
     let folder = folder.canonicalize().ok()?;
     // Links and `..` are followed first: what counts is where the file is.
     let path = folder.join(id).canonicalize().ok()?;
-    if !path.starts_with(&folder) || fs::metadata(&path).ok()?.len() > options.max_bytes {
+    let file = fs::metadata(&path).ok()?;
+    // A pipe would be waited for.
+    if !path.starts_with(&folder) || !file.is_file() || file.len() > options.max_bytes {
         return None;
     }
     let options = ReadOptions { fast_decode: Some(u32::from(SIDE)), ..options.clone() };

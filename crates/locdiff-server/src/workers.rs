@@ -9,6 +9,7 @@ use locdiff_sphere::Stop;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use crate::clients::Bucket;
 use crate::engine::{Engine, Made, SentImage, Wanted, facts_of, failed};
 use crate::memory::Held;
 use crate::metrics::Metrics;
@@ -22,7 +23,7 @@ const FIRST_GUESS: f64 = 0.03;
 /// How many times as much as predicted a density may cost.
 pub(crate) const MARGIN: f64 = 3.0;
 /// One: a map uses all cores where it can.
-const DENSITY_WORKERS: usize = 1;
+pub(crate) const DENSITY_WORKERS: usize = 1;
 /// What the work on a density takes in memory, at most: transforms of the highest degree, cells, a grid of the largest width.
 const DENSITY_BYTES: u64 = 128 << 20;
 
@@ -36,11 +37,16 @@ pub(crate) struct ImageJob {
     pub(crate) memory: Arc<Held>,
     /// The memory that decoding the image takes.
     pub(crate) work_bytes: u64,
+    pub(crate) bucket: Arc<Bucket>,
 }
 
 impl Job for ImageJob {
     fn cost(&self) -> f64 {
         1.0
+    }
+
+    fn bucket(&self) -> &Arc<Bucket> {
+        &self.bucket
     }
 }
 
@@ -51,11 +57,16 @@ pub(crate) struct DensityJob {
     pub(crate) stop: Stop,
     /// Answers; whether it was done, not stopped.
     pub(crate) work: Box<dyn FnOnce() -> bool + Send>,
+    pub(crate) bucket: Arc<Bucket>,
 }
 
 impl Job for DensityJob {
     fn cost(&self) -> f64 {
         if self.stop.is_stopped() { 0.0 } else { self.expected_seconds }
+    }
+
+    fn bucket(&self) -> &Arc<Bucket> {
+        &self.bucket
     }
 }
 
@@ -192,6 +203,7 @@ mod tests {
             accepted: Instant::now(),
             memory: Arc::clone(&held),
             work_bytes,
+            bucket: Arc::new(Bucket::new(None)),
         };
         let groups = |sizes: &[u64]| -> Vec<Vec<u64>> {
             let groups = fitting(sizes.iter().copied().map(job).collect(), 10);

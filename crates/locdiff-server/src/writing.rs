@@ -2,11 +2,14 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
+
+use crate::slots::Connection;
 
 /// A connection that fails if an answer is not written within a time, however steadily the client reads.
 pub(crate) struct ReadInTime<Stream> {
@@ -14,11 +17,17 @@ pub(crate) struct ReadInTime<Stream> {
     limit: Duration,
     /// Since the client first was too slow for the answer that is being written.
     waiting: Option<Pin<Box<Sleep>>>,
+    /// Is told when everything is written.
+    connection: Option<Arc<Connection>>,
 }
 
 impl<Stream> ReadInTime<Stream> {
-    pub(crate) fn new(stream: Stream, limit: Duration) -> ReadInTime<Stream> {
-        ReadInTime { stream, limit, waiting: None }
+    pub(crate) fn new(
+        stream: Stream,
+        limit: Duration,
+        connection: Option<Arc<Connection>>,
+    ) -> ReadInTime<Stream> {
+        ReadInTime { stream, limit, waiting: None, connection }
     }
 
     fn in_time(
@@ -67,7 +76,11 @@ impl<Stream: AsyncWrite + Unpin> AsyncWrite for ReadInTime<Stream> {
     /// hyper asks for it when it has written all that it had.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.waiting = None;
-        Pin::new(&mut self.stream).poll_flush(context)
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        if let (Poll::Ready(Ok(())), Some(connection)) = (&flushed, &self.connection) {
+            connection.written();
+        }
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -96,7 +109,7 @@ mod tests {
     async fn a_client_that_trickles_is_left() {
         let limit = Duration::from_millis(200);
         let (server, mut client) = duplex(1000);
-        let mut server = ReadInTime::new(server, limit);
+        let mut server = ReadInTime::new(server, limit, None);
         let reader = tokio::spawn(async move {
             let mut byte = [0];
             while client.read_exact(&mut byte).await.is_ok() {
@@ -113,7 +126,7 @@ mod tests {
     #[tokio::test]
     async fn each_answer_has_its_own_time() {
         let (server, mut client) = duplex(1000);
-        let mut server = ReadInTime::new(server, Duration::from_millis(300));
+        let mut server = ReadInTime::new(server, Duration::from_millis(300), None);
         let reader = tokio::spawn(async move {
             let mut answer = [0; 5000];
             for _ in 0..4 {

@@ -33,7 +33,7 @@ impl Anchors {
         Anchors { places }
     }
 
-    /// The points.
+    /// The points of the set, in their order.
     pub fn places(&self) -> &[LatLon] {
         &self.places
     }

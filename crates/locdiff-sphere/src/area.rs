@@ -172,7 +172,7 @@ pub enum InvalidArea {
     ManyPoints {
         /// How many points there are.
         points: usize,
-        /// How many there may be.
+        /// Number of polygons that are allowed.
         most: usize,
     },
     /// Edges pass by each other too closely and too often.
@@ -183,9 +183,9 @@ pub enum InvalidArea {
          other? Simplify the polygon"
     )]
     Tangled {
-        /// The polygon to look at.
+        /// Index of the polygon that has too many points.
         polygon: usize,
-        /// How many points it has.
+        /// Number of its points.
         points: usize,
         /// More edges than this are near an edge, on average.
         neighbors: usize,

@@ -1,9 +1,9 @@
 //! How much work surveys may be, and whether they are still wanted.
 //!
 //! A budget holds for all that one thread does inside of [`Budget::run`]: every cell that a density is evaluated on is
-//! counted, and when the budget is spent, or somebody says stop, no more cells are cut. Modes, regions, radii and outlines, whose work
-//! is bounded by the number of cells, end when somebody says stop. What was begun ends at once, on the cells
-//! that there are, with an error that says so.
+//! counted. When the budget is spent, or [`Stop::stop`] is called, no more cells are cut. Modes, regions, radii and
+//! outlines, whose work is bounded by the number of cells, end when [`Stop::stop`] is called. What was begun ends at once,
+//! on the cells that exist, with an error that states this.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -43,7 +43,7 @@ impl Stop {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was said.
+    /// Whether [`stop`](Self::stop) was called.
     pub fn is_stopped(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -61,7 +61,7 @@ pub enum OverBudget {
 }
 
 impl Budget {
-    /// As much as it takes.
+    /// A budget without a limit.
     pub fn unlimited() -> Budget {
         Budget::default()
     }
@@ -153,7 +153,7 @@ impl Meter {
         done
     }
 
-    /// Counts so many cells.
+    /// Subtracts a number of cells.
     pub(crate) fn spend(&self, cells: f64) {
         self.left.set(self.left.get() - cells);
     }

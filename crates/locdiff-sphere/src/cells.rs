@@ -153,7 +153,7 @@ impl Tiling {
         CellId { level, across, ring, sector: number(phi + PI, across, 2 * self.base) }
     }
 
-    /// Goes from a cell to that part of it that holds a point, and tells which it is: 0 or 1 down, 0 or 1 right.
+    /// Goes from a cell to that part of it that holds a point, and returns which it is: 0 or 1 down, 0 or 1 right.
     pub(crate) fn part_at(
         self,
         id: &mut CellId,

@@ -26,7 +26,7 @@ use crate::{Area, Coefficients, Density, EARTH_RADIUS_KM, Kernel, LatLon};
 pub struct Cost(f64);
 
 impl Cost {
-    /// So many cells.
+    /// The cost of a number of cells.
     pub const fn of_cells(cells: f64) -> Cost {
         Cost(cells)
     }
@@ -100,7 +100,7 @@ pub(crate) struct Estimate {
     per_leaf: f64,
     /// What cells at the border of an area cost beyond that.
     per_cut_leaf: f64,
-    /// What is done once.
+    /// Cost that does not grow with the number of cells.
     once: f64,
     /// The part of the Earth where nearly all of it is.
     spread_km2: f64,
@@ -112,7 +112,7 @@ const LEAST: f64 = 120.0;
 const FLAT: f64 = 80.0;
 /// What each of very many cells costs in modes, regions and outlines, which are mostly borders.
 const OF_LEAF: f64 = 0.35;
-/// There are no more.
+/// Largest number of cells of a survey.
 const MOST_CELLS: f64 = 1e5;
 /// Kernels reach so many widths, for cells that must be fine.
 const CELL_WIDTHS: f64 = 5.0;
@@ -271,7 +271,7 @@ impl Estimate {
         Estimate { leaves, per_leaf: 0.0, per_cut_leaf: POINTS_PER_CELL * near, once, spread_km2 }
     }
 
-    /// Of a classification.
+    /// Estimate for a density that is constant on cells.
     pub(crate) fn of_cells(count: usize) -> Estimate {
         let leaves = 500.0 + 4.0 * count as f64;
         Estimate {
@@ -283,7 +283,7 @@ impl Estimate {
         }
     }
 
-    /// Of a mixture or product.
+    /// Estimate for a mixture or product of densities.
     pub(crate) fn of_parts(parts: impl Iterator<Item = Estimate>) -> Estimate {
         let nothing =
             Estimate { leaves: 0.0, per_leaf: 0.0, per_cut_leaf: 0.0, once: 0.0, spread_km2: 0.0 };
@@ -296,7 +296,7 @@ impl Estimate {
         })
     }
 
-    /// The same in areas.
+    /// Estimate for the density restricted to areas.
     pub(crate) fn restricted_to(self, within: &[&Area]) -> Estimate {
         within.iter().fold(self, |whole, area| {
             let (area_km2, border_km) = (area.area_km2(), border_km(area));

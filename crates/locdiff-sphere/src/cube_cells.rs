@@ -112,7 +112,7 @@ impl CubeCell {
         self.quarters().fold(u64::from(self.face), |number, quarter| 4 * number + quarter as u64)
     }
 
-    /// Its middle, by angles.
+    /// The middle of the cell, by angles.
     pub fn centre(self) -> LatLon {
         LatLon::from(self.point([0.5, 0.5]))
     }

@@ -35,7 +35,7 @@ pub struct Peak {
     /// The function's value there.
     pub value: f64,
     /// Value and derivatives at the last step of the search, next to the maximum: the
-    /// Hessian tells how wide the peak is.
+    /// Hessian gives the width of the peak.
     pub jet: Jet,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Convention: densities are per steradian on the unit sphere, so the uniform one is 1/4π
 //! and its negative log-likelihood log 4π = 2.531 nats. Every kind that needs an integral
-//! to be normalised knows the estimated error of it. Tested against one-dimensional
+//! to be normalised has an estimate of the error of that. Tested against one-dimensional
 //! integrals and fine grids (`tests/all/density`, `experiments/sphere/density-conformance`).
 
 mod cell_tree;
@@ -176,13 +176,13 @@ impl Density {
         -self.log_density(place)
     }
 
-    /// How much more the density says of a place than the uniform one, in nats.
+    /// Log-density at a place minus that of the uniform density, in nats.
     pub fn gain_nats(&self, place: LatLon) -> f64 {
         UNIFORM_NLL_NATS - self.nll_nats(place)
     }
 
     /// Width in km of the kernel that spreads point masses, if there are any: what the
-    /// density says below that width is the kernel's doing.
+    /// density shows below that width comes from the kernel.
     pub fn kernel_km(&self) -> Option<f64> {
         match self {
             Density::Exponential(_) | Density::Linear(_) | Density::Cells(_) => None,

@@ -44,7 +44,7 @@ impl Grid {
         Grid::new(max_degree + 1, 2 * max_degree + 2)
     }
 
-    /// Number of rings.
+    /// Number of rings of latitude.
     pub fn rings(&self) -> usize {
         self.rings
     }

@@ -39,7 +39,7 @@ pub(crate) struct Leaf {
     pub(crate) sheet: Sheet,
     /// Whether exp g, or a part of it, is zero at some points and not at others.
     pub(crate) kinked: bool,
-    /// Its share of the whole.
+    /// The cell's share of the integral.
     pub(crate) mass: f64,
     pub(crate) error: f64,
 }

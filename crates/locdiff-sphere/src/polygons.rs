@@ -42,7 +42,7 @@ const ROUNDING_DEGREES: f64 = 1e-6;
 /// Unlike everywhere else in this crate, positions are **longitude first**, in degrees, so
 /// that GeoJSON coordinates go in and come out as they are.
 ///
-/// Edges are straight in longitude and latitude, as RFC 7946 says: a ring that jumps from
+/// Edges are straight in longitude and latitude, as RFC 7946 defines: a ring that jumps from
 /// longitude 179 to −179 runs the long way round, through 0. To cross the antimeridian,
 /// write 179 to 181, or cut the polygon in two; to enclose a pole, run along latitude ±90.
 ///
@@ -294,7 +294,7 @@ fn polygon_area_km2(exterior_steradians: f64, holes: &[Ring]) -> f64 {
     (exterior_steradians - of_holes).max(0.0) * EARTH_RADIUS_KM.powi(2)
 }
 
-/// What a ring encloses.
+/// Area that a ring encloses.
 fn steradians(ring: &[[f64; 2]]) -> f64 {
     edge_integrals(ring).sum::<f64>().abs()
 }

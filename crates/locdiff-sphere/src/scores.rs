@@ -31,7 +31,7 @@ pub enum InvalidScores {
     /// There is nothing to score.
     #[error("0 {quantity}, a score needs at least 1")]
     Empty {
-        /// What there are none of.
+        /// Name of the list that is empty.
         quantity: &'static str,
     },
     /// Two lists that belong together have different lengths.
@@ -49,13 +49,13 @@ pub enum InvalidScores {
     /// A number is NaN or outside of its range.
     #[error("{quantity} of image {index} is {value}, it must be {allowed}")]
     Value {
-        /// What the number is.
+        /// Name of the number.
         quantity: &'static str,
         /// Which image, counted from 0.
         index: usize,
         /// The number that was given.
         value: f64,
-        /// What would be valid.
+        /// Values that are valid.
         allowed: &'static str,
     },
     /// Each place needs that many neighbours.
@@ -73,7 +73,7 @@ pub enum InvalidScores {
     Statistics {
         /// How the first score sums up its images.
         first: Statistic,
-        /// How the second does.
+        /// How the second score sums up its images.
         second: Statistic,
     },
 }

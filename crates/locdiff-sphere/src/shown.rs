@@ -3,8 +3,10 @@
 
 use std::fmt::Write;
 
-/// Characters that a message shows of a text from outside.
+/// Characters that a message shows of a text from outside, as they are written.
 const MOST: usize = 200;
+/// Bytes of a whole message.
+const MOST_OF_MESSAGE: usize = 2000;
 
 /// A text from outside, as a message shows it: what a terminal would obey, and marks that turn the direction of writing, are
 /// written as their numbers; long texts are cut.
@@ -17,18 +19,24 @@ const MOST: usize = 200;
 /// assert!(shown(&"x".repeat(1 << 20)).len() < 300);
 /// ```
 pub fn shown(text: &str) -> String {
-    shown_up_to(MOST, text, |_| false)
+    shown_while(text, |shown| shown.chars().count() < MOST, |_| false)
 }
 
 /// The same for a whole message, whose lines may be several and which may be longer.
 pub fn shown_message(text: &str) -> String {
-    shown_up_to(20 * MOST, text, |character| character == '\n')
+    shown_while(text, |shown| shown.len() < MOST_OF_MESSAGE, |character| character == '\n')
 }
 
-fn shown_up_to(most: usize, text: &str, is_kept: impl Fn(char) -> bool) -> String {
+fn shown_while(
+    text: &str,
+    has_room: impl Fn(&str) -> bool,
+    is_kept: impl Fn(char) -> bool,
+) -> String {
     let mut shown = String::new();
     let mut characters = text.chars();
-    for character in characters.by_ref().take(most) {
+    while has_room(&shown)
+        && let Some(character) = characters.next()
+    {
         match character {
             kept if is_kept(kept) => shown.push(kept),
             '\n' => shown.push_str("\\n"),
@@ -77,7 +85,10 @@ mod tests {
     fn long_texts_are_cut_and_say_so() {
         assert_eq!(shown(&"é".repeat(MOST)), "é".repeat(MOST));
         assert_eq!(shown(&"é".repeat(MOST + 1)), "é".repeat(MOST) + "…");
-        assert!(shown(&"\u{1b}".repeat(1 << 20)).len() <= 8 * MOST + 3);
-        assert!(shown_message(&"x".repeat(1 << 20)).len() < 21 * MOST);
+        for text in ["\u{1b}", "x", "🗺"] {
+            let text = text.repeat(1 << 20);
+            assert!(shown(&text).len() <= 4 * MOST + 10);
+            assert!(shown_message(&text).len() <= MOST_OF_MESSAGE + 10);
+        }
     }
 }

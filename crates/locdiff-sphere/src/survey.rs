@@ -146,7 +146,7 @@ impl<'a> Survey<'a> {
         -self.expectation(|_, log_density| log_density)
     }
 
-    /// Estimated error of what the survey says of probabilities, as a part of them: that of
+    /// Estimated relative error of the survey's probabilities: that of
     /// the density's normaliser, and what its cells may have missed.
     pub fn error(&self) -> f64 {
         let of_normaliser = self.density.normaliser_error();

@@ -27,7 +27,7 @@ pub(crate) const fn len(max_degree: usize) -> usize {
     row_start(max_degree + 1)
 }
 
-/// The row of degree l.
+/// The entries of degree l.
 #[inline(always)]
 pub(crate) fn row<T>(entries: &[T], l: usize) -> &[T] {
     &entries[row_start(l)..row_start(l) + row_len(l)]

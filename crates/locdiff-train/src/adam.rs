@@ -104,7 +104,7 @@ impl Adam {
         Adam { config, steps: state.steps, moments }
     }
 
-    /// Its memory.
+    /// Moments and number of steps, for a checkpoint.
     pub fn state(&self) -> AdamState {
         let numbers = |moment: &Tensor<1>| -> Vec<f32> {
             moment.to_data().try_to_vec().expect("moments are f32")

@@ -36,15 +36,15 @@ const PARTIAL: &str = "partial";
 /// Where a run stands: a network, and where its data go on.
 #[derive(Debug)]
 pub struct Checkpoint<M = Denoiser, P = Position> {
-    /// Steps taken.
+    /// Steps that were taken.
     pub step: u64,
-    /// Where the data go on.
+    /// Position in the data at which training continues.
     pub position: P,
-    /// The weights.
+    /// Weights of the last step.
     pub network: M,
-    /// Their moving average.
+    /// Moving average of the weights, which becomes the model.
     pub averaged: M,
-    /// The optimiser's memory.
+    /// Moments of the optimizer.
     pub optimizer: AdamState,
 }
 

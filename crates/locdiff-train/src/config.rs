@@ -335,18 +335,15 @@ impl TrainingConfig {
             time_size,
             "sines and cosines come in pairs: it must be even".into(),
         )?;
-        let (degree, depth) = (self.network.max_degree, self.network.depth);
-        let d = (degree + 1) * (degree + 1);
-        require(
-            depth < 32 && d >> depth > 0,
-            "network.depth",
-            depth,
-            format!("{d} coefficients cannot be halved {depth} times"),
-        )?;
-        Schedule::new(self.schedule, degree).map_err(|error| InvalidConfig::Value {
-            name: "schedule",
-            value: format!("{:?}", self.schedule),
-            problem: error.to_string(),
+        let problem = self.diffusion(1).denoiser.problem();
+        let shape = format!("max_degree {}, depth {}", self.network.max_degree, self.network.depth);
+        require(problem.is_none(), "network", shape, problem.unwrap_or_default())?;
+        Schedule::new(self.schedule, self.network.max_degree).map_err(|error| {
+            InvalidConfig::Value {
+                name: "schedule",
+                value: format!("{:?}", self.schedule),
+                problem: error.to_string(),
+            }
         })?;
         let inference = self.inference();
         require(

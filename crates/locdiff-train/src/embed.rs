@@ -70,7 +70,7 @@ pub struct EmbedOptions {
     pub rows_per_shard: Option<usize>,
     /// Threads that read and decode.
     pub decode_threads: usize,
-    /// Which of the images.
+    /// The share of the images that this process embeds.
     pub share: Share,
     /// Limits to what an image may cost, and how exactly it is decoded.
     pub read: ReadOptions,
@@ -122,7 +122,7 @@ impl EmbedOptions {
 /// An image that could not be embedded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SkippedImage {
-    /// Names the image.
+    /// Id of the image.
     pub id: String,
     /// Where it is: a path, or a tar and the member in it.
     pub path: String,
@@ -152,7 +152,7 @@ pub enum EmbedEvent<'a> {
     Advanced {
         /// Images that were looked at, so far.
         done: u64,
-        /// Rows, so far.
+        /// Rows so far.
         rows: u64,
         /// Images that were skipped, so far.
         skipped: u64,
@@ -161,11 +161,11 @@ pub enum EmbedEvent<'a> {
     },
     /// An image can't be embedded. Each is reported once, also over interruptions.
     Skipped(&'a SkippedImage),
-    /// A shard is whole.
+    /// A shard was completed.
     Shard(&'a Path),
 }
 
-/// What came of it.
+/// Counts of a run of `locdiff embed`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EmbedSummary {
     /// False if it was stopped; then it can be gone on with.

@@ -12,7 +12,7 @@ use crate::validation::Validation;
 /// A line of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Steps taken.
+    /// Steps that were taken.
     pub step: u64,
     /// Mean loss since the last line.
     pub loss: f64,

@@ -63,7 +63,7 @@ impl Replicas {
         Replicas(Kind::Devices(devices))
     }
 
-    /// How many.
+    /// Number of replicas.
     pub fn count(&self) -> usize {
         match &self.0 {
             Kind::Here => 1,

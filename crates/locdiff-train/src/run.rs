@@ -93,7 +93,7 @@ pub enum Outcome {
     Stopped(u64),
 }
 
-/// Trains. `stop` is asked after each step; `watch` hears of everything.
+/// Trains. `stop` is asked after each step; `watch` is called for each event.
 pub fn train(
     config: &TrainingConfig,
     data: &Dataset,

@@ -33,7 +33,7 @@ pub enum StoreError {
     Location {
         /// Path or address as it was given.
         location: String,
-        /// Why not.
+        /// Why it cannot be opened.
         reason: &'static str,
     },
 }
@@ -43,7 +43,7 @@ pub enum StoreError {
 pub struct Stored {
     /// Below the store's location, with slashes.
     pub name: String,
-    /// How many.
+    /// Size of the object.
     pub bytes: u64,
 }
 
@@ -52,7 +52,7 @@ pub struct Stored {
 pub struct Store {
     store: Arc<dyn ObjectStore>,
     prefix: StorePath,
-    /// For messages.
+    /// Address of the store, for messages.
     location: String,
 }
 

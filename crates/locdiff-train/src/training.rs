@@ -149,7 +149,7 @@ impl Training {
             Adam::restored(self.config.adam(), optimizer, &self.sites[0].device.clone().inner());
     }
 
-    /// Steps taken.
+    /// Steps that were taken.
     pub fn steps(&self) -> u64 {
         self.step
     }
@@ -164,7 +164,7 @@ impl Training {
         if self.config.run.ema_decay > 0.0 { self.averaged.clone() } else { self.denoiser.valid() }
     }
 
-    /// The optimiser's memory.
+    /// Moments of the optimizer, for a checkpoint.
     pub fn optimizer(&self) -> AdamState {
         self.optimizer.state()
     }

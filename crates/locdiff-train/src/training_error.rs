@@ -58,7 +58,7 @@ pub enum TrainingError {
     OtherData {
         /// The run's own record.
         path: PathBuf,
-        /// The encoder then.
+        /// The encoder at the start of the run.
         then: String,
         /// The encoder of these embeddings.
         now: String,
@@ -77,19 +77,19 @@ pub enum TrainingError {
     /// Fewer steps than were taken.
     #[error("the run has taken {done} steps already, run.steps = {steps}")]
     Shorter {
-        /// Taken.
+        /// Steps that were taken.
         done: u64,
-        /// Wanted.
+        /// Steps that the configuration has.
         steps: u64,
     },
-    /// The numbers ran away.
+    /// The loss or its gradient is not finite.
     #[error(
         "the loss is {loss}, or its gradient is not finite, at step {step}: lower optimizer.rate or set optimizer.clip_norm; the last checkpoint is kept"
     )]
     Diverged {
-        /// When.
+        /// Step at which this happened.
         step: u64,
-        /// What it was.
+        /// Value of the loss.
         loss: f64,
     },
 }

@@ -27,7 +27,7 @@ pub struct HeldOut {
 /// Scores of a model's own inference.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Validation {
-    /// Rows.
+    /// Number of rows.
     pub n: usize,
     /// Share within 25 km, in percent.
     pub within_25: f64,

@@ -285,6 +285,9 @@ fn shipped_configurations_are_valid_and_mistakes_are_named() {
         ("keep = 2", "keep = 0", "checkpoint.keep"),
         ("batch = 64", "batch = 64\nslices = 65", "run.slices"),
         ("steps = 200", "steps = 0", "schedule"),
+        ("steps = 200", "steps = 1000000000000", "schedule"),
+        ("max_degree = 4", "max_degree = 4611686018427387904", "network"),
+        ("depth = 2", "depth = 64", "network"),
     ] {
         assert!(text.contains(from), "{from} is not in\n{text}");
         let error = parse(&text.replace(from, to)).unwrap().check().unwrap_err().to_string();

@@ -100,7 +100,7 @@ pub(crate) unsafe extern "C" fn locdiff_restrict_coarsely(
     })
 }
 
-/// Forgets a density.
+/// Frees a density.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn locdiff_release(number: u32) {
     STATE.with_borrow_mut(|state| state.maps.release(number));

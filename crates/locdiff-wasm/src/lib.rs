@@ -1,7 +1,7 @@
 //! Probability maps in the browser: what the map page asks of `locdiff-sphere`.
 //!
 //! The page gets a density with the server's answer and works on it alone from there: it restricts
-//! it, measures it again, draws it at every zoom. [`Maps`] holds densities under numbers and speaks
+//! it, measures it again, draws it at every zoom. [`Maps`] stores densities under numbers and uses
 //! JSON, as the page does; `c_interface` passes that on without any tool that writes bindings, so
 //! that a plain `cargo build` for wasm32 makes the file that the page loads.
 //!

@@ -21,7 +21,7 @@ pub struct Maps {
 /// A restricted density that may be coarse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FirstLook {
-    /// Of the density.
+    /// Number of the density.
     pub number: u32,
     /// Whether nothing was left out: [`Maps::restrict`] would give the same.
     pub is_final: bool,
@@ -48,16 +48,16 @@ pub enum Problem {
     /// Not a record of a density.
     #[error(transparent)]
     Record(#[from] InvalidRecord),
-    /// Not a density.
+    /// The record is not a valid density.
     #[error(transparent)]
     Density(#[from] InvalidDensity),
-    /// Not a place.
+    /// A place is not valid.
     #[error(transparent)]
     Place(#[from] InvalidPlace),
     /// Corners that are all in one place or on one line.
     #[error("there is no area between these corners")]
     NoArea,
-    /// Not an area.
+    /// An area is not valid.
     #[error(transparent)]
     Area(#[from] InvalidArea),
 }

@@ -14,17 +14,17 @@ const SHORT: usize = 16;
 pub struct Checksum(Sha256);
 
 impl Checksum {
-    /// With more bytes.
+    /// Adds bytes.
     pub fn update(&mut self, bytes: impl AsRef<[u8]>) {
         self.0.update(bytes);
     }
 
-    /// All 64 digits.
+    /// The sum as 64 hexadecimal digits.
     pub fn finish(self) -> String {
         self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The first 16 digits.
+    /// The first 16 digits of the sum.
     pub fn finish_short(self) -> String {
         let mut digits = self.finish();
         digits.truncate(SHORT);

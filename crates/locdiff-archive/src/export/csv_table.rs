@@ -5,7 +5,7 @@ use super::{Pin, degrees};
 const COLUMNS: [&str; 8] =
     ["path", "latitude", "longitude", "source", "time", "radius_68_km", "confidence", "model"];
 
-/// A table.
+/// One line per picture, with a header.
 pub fn csv(pins: &[Pin]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     // Into memory: it can't fail.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::xml_text::escaped;
 use super::{Pin, degrees};
 
-/// A GPX document.
+/// A GPX document with one waypoint per picture.
 pub fn gpx(pins: &[Pin]) -> String {
     let mut text = String::from(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\

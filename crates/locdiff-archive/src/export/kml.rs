@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::xml_text::escaped;
 use super::{Pin, degrees};
 
-/// A KML document.
+/// A KML document with one placemark per picture.
 pub fn kml(pins: &[Pin]) -> String {
     let mut text = String::from(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<kml xmlns=\"http://www.opengis.net/kml/2.2\"><Document>\n",

@@ -26,9 +26,9 @@ pub struct Pin {
     pub path: String,
     /// The accepted, measured or estimated place: `source` tells which.
     pub place: LatLon,
-    /// How that is known.
+    /// Whether the place was measured, accepted or estimated.
     pub source: PinSource,
-    /// When it was taken.
+    /// When the picture was taken.
     pub time: Option<Moment>,
     /// A circle of this radius contains the truth with 68 %, if the place is an estimate.
     pub radius_68_km: Option<f64>,

@@ -9,7 +9,7 @@ use super::motion::Motion;
 use super::support::Node;
 use super::{EXPLORED_STRAYS, FusionOptions, log_sum_exp};
 
-/// Orders that are tried.
+/// Number of orders of the pictures that are tried.
 const ORDERS: usize = 8;
 
 /// The logarithm of the evidence that times mean nothing over that of the motion; −∞ if the motion can't be contradicted.

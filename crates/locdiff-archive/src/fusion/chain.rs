@@ -51,6 +51,8 @@ struct Link {
 pub(super) struct Chain<'a> {
     nodes: &'a [Vec<Node>],
     headings: usize,
+    /// Of each picture, probabilities of a chain's first directions at its cells.
+    starts: Vec<Vec<f64>>,
     /// `links[j][r]` leads to picture j from picture j − 1 − r.
     links: Vec<Vec<Link>>,
 }
@@ -83,8 +85,13 @@ impl<'a> Chain<'a> {
         motion: &Motion,
         headings: usize,
     ) -> Chain<'a> {
-        let frames: Vec<Vec<Frame>> =
-            nodes.iter().map(|nodes| nodes.iter().map(Frame::of).collect()).collect();
+        let start = times.first().copied().unwrap_or(0.0);
+        let frame = |node: &Node, time: f64| Frame::of(node, motion.turn(time - start));
+        let frames: Vec<Vec<Frame>> = nodes
+            .iter()
+            .zip(times)
+            .map(|(nodes, time)| nodes.iter().map(|node| frame(node, *time)).collect())
+            .collect();
         let link = |from: usize, to: usize| {
             let step = motion.step(times[to] - times[from]);
             if step.is_idle() {
@@ -93,7 +100,7 @@ impl<'a> Chain<'a> {
             let mut pairs = Vec::new();
             for (x, here) in nodes[from].iter().enumerate() {
                 for (y, there) in nodes[to].iter().enumerate() {
-                    let cosine = dot(here.direction, there.direction);
+                    let cosine = dot(frames[from][x].up, frames[to][y].up);
                     let weight = step.weight(cosine, here.variance + there.variance);
                     if weight.density > NEGLIGIBLE {
                         let (x, y) = (x as u32, y as u32);
@@ -115,13 +122,17 @@ impl<'a> Chain<'a> {
         let links = (0..nodes.len())
             .map(|to| (0..REACH.min(to)).map(|r| link(to - 1 - r, to)).collect())
             .collect();
-        Chain { nodes, headings, links }
+        let start = |frame: &Frame| {
+            let even = 1.0 / headings as f64;
+            motion.directions(frame.up, headings).into_iter().map(move |density| even * density)
+        };
+        let starts = frames.iter().map(|frames| frames.iter().flat_map(start).collect());
+        Chain { nodes, headings, starts: starts.collect(), links }
     }
 
     /// Forward and backward, for shares of strays and of breaks.
     pub(super) fn run(&self, stray: f64, rupture: f64) -> Outcome {
         let (count, bins) = (self.nodes.len(), self.headings);
-        let even = 1.0 / bins as f64;
         // The logarithm of the sum over everything up to a picture.
         let mut totals = vec![0.0; count];
         let before = |totals: &[f64], j: usize| if j == 0 { 0.0 } else { totals[j - 1] };
@@ -132,7 +143,8 @@ impl<'a> Chain<'a> {
         for j in 0..count {
             let so_far = before(&totals, j);
             let first = (1.0 - rupture) * stray.powi(j as i32) * (-so_far).exp();
-            let mut prediction = vec![(rupture + first) * even; self.nodes[j].len() * bins];
+            let mut prediction: Vec<f64> =
+                self.starts[j].iter().map(|start| (rupture + first) * start).collect();
             for (r, link) in self.links[j].iter().enumerate() {
                 let i = j - 1 - r;
                 let factor = (1.0 - rupture) * stray.powi(r as i32) * (totals[i] - so_far).exp();
@@ -175,7 +187,7 @@ impl<'a> Chain<'a> {
             for (node, row) in self.nodes[i].iter().zip(scaled.chunks_exact_mut(bins)) {
                 row.iter_mut().for_each(|value| *value *= (1.0 - stray) * node.mass);
             }
-            anew = scaled.iter().sum::<f64>() * even;
+            anew = scaled.iter().zip(&self.starts[i]).map(|(value, start)| value * start).sum();
             backward[i] = state;
             weighted[i] = scaled;
         }
@@ -184,8 +196,10 @@ impl<'a> Chain<'a> {
                 values.chunks_exact(bins).map(|row| row.iter().sum()).collect()
             };
             let both: Vec<f64> = forward[j].iter().zip(&backward[j]).map(|(a, b)| a * b).collect();
-            let posterior = rows(&both).into_iter().zip(&self.nodes[j]);
-            let posterior = posterior.map(|(both, node)| (both - alone[j] * node.mass).max(0.0));
+            let single = rows(&self.starts[j]).into_iter().zip(&self.nodes[j]);
+            let single = single.map(|(start, node)| alone[j] * start * node.mass);
+            let posterior = rows(&both).into_iter().zip(single);
+            let posterior = posterior.map(|(both, single)| (both - single).max(0.0));
             Marginal {
                 posterior: posterior.collect(),
                 before: rows(&predictions[j]),
@@ -327,12 +341,15 @@ struct Frame {
 }
 
 impl Frame {
-    fn of(node: &Node) -> Frame {
+    /// Of a place that the Earth has carried eastward by an angle.
+    fn of(node: &Node, turn: f64) -> Frame {
         let [x, y, z] = node.direction;
+        let (sin, cos) = turn.sin_cos();
+        let (x, y) = (cos * x - sin * y, sin * x + cos * y);
         let across = x.hypot(y);
         // At a pole every direction is as good as any other, as long as it is the same each time.
         let (cos, sin) = if across > 0.0 { (x / across, y / across) } else { (1.0, 0.0) };
-        Frame { up: node.direction, east: [-sin, cos, 0.0], north: [-z * cos, -z * sin, across] }
+        Frame { up: [x, y, z], east: [-sin, cos, 0.0], north: [-z * cos, -z * sin, across] }
     }
 
     /// Degrees clockwise from north.

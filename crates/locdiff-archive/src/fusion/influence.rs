@@ -13,9 +13,9 @@ const PEAK_KM: f64 = 150.0;
 /// One thing that moved a density.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Influence {
-    /// What it was.
+    /// The neighbor, track or area that had this influence.
     pub source: Source,
-    /// How much the density says that it would not say without: the Kullback-Leibler divergence.
+    /// The Kullback-Leibler divergence from the density without this influence to the density with it.
     pub nats: f64,
     /// How far the most probable place would be from where it is, without. Of an earlier sighting: without all earlier ones
     /// together.

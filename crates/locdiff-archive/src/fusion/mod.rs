@@ -66,7 +66,7 @@ pub enum Evidence {
     Known {
         /// The recorded place.
         place: LatLon,
-        /// How exact that is.
+        /// Standard deviation of the recorded place.
         error_km: f64,
     },
 }
@@ -124,7 +124,7 @@ impl FusionOptions {
         FusionOptions { motion: Motion::Orbit(orbit), burst_s: 0.0, ..Default::default() }
     }
 
-    /// With another motion.
+    /// These options with another model of motion.
     pub fn with_motion(self, motion: Motion) -> FusionOptions {
         FusionOptions { motion, ..self }
     }
@@ -183,7 +183,9 @@ fn fuse_part(ordered: &[Sighting], numbers: &[usize], options: &FusionOptions) -
     let likelihoods: Vec<Option<Likelihood<'_>>> = ordered
         .iter()
         .map(|sighting| match &sighting.evidence {
-            Evidence::Picture(density) => Some(Likelihood::new(density, options.wrong)),
+            Evidence::Picture(density) => {
+                Some(Likelihood::new(density, options.wrong, options.motion.slack_km()))
+            }
             Evidence::Known { .. } => None,
         })
         .collect();
@@ -221,15 +223,26 @@ fn fuse_part(ordered: &[Sighting], numbers: &[usize], options: &FusionOptions) -
     }
     let result = run(&nodes, &times, options, log_aimless);
     let picture = |j: usize| {
-        let (sighting, nodes) = (&ordered[j], &nodes[j]);
-        let posterior: Vec<f64> = (0..nodes.len())
+        let sighting = &ordered[j];
+        let mut nodes = std::borrow::Cow::Borrowed(&nodes[j]);
+        let mut posterior: Vec<f64> = (0..nodes.len())
             .map(|k| result.all.iter().map(|(p, o)| p * o.pictures[j].posterior[k]).sum())
             .collect();
         let belongs: f64 = posterior.iter().sum::<f64>().min(1.0);
         let stray = 1.0 - belongs;
         let marginal = &result.best.pictures[j];
-        let influences = influence::of(nodes, marginal, belongs, &numbers[..j]);
-        let mut parts = if belongs > LEAST_STRAY { smooth(nodes, &posterior) } else { Vec::new() };
+        let influences = influence::of(&nodes, marginal, belongs, &numbers[..j]);
+        if let Some(likelihood) = &likelihoods[j]
+            && options.motion.slack_km() > 0.0
+            && belongs > LEAST_STRAY
+        {
+            let others = |(mass, node): (&f64, &Node)| mass / node.mass * node.share;
+            let others: Vec<f64> = posterior.iter().zip(nodes.iter()).map(others).collect();
+            let (own, shares) = likelihood.beside(&nodes, &others);
+            posterior = shares.into_iter().map(|share| belongs * share).collect();
+            nodes = std::borrow::Cow::Owned(own);
+        }
+        let mut parts = if belongs > LEAST_STRAY { smooth(&nodes, &posterior) } else { Vec::new() };
         let single = match &sighting.evidence {
             Evidence::Picture(density) => {
                 if stray > LEAST_STRAY || parts.is_empty() {
@@ -242,7 +255,8 @@ fn fuse_part(ordered: &[Sighting], numbers: &[usize], options: &FusionOptions) -
                 Some(*place)
             }
         };
-        let now = if stray > 0.5 { summits[j] } else { influence::summit(nodes, |k| posterior[k]) };
+        let now =
+            if stray > 0.5 { summits[j] } else { influence::summit(&nodes, |k| posterior[k]) };
         let density = match parts.as_slice() {
             [(_, only)] => only.clone(),
             _ => Density::mixture(parts).unwrap_or_else(|_| Density::uniform()),

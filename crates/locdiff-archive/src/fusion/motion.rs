@@ -14,7 +14,7 @@ use locdiff_sphere::EARTH_RADIUS_KM;
 pub enum Motion {
     /// A person on foot, in vehicles and in airplanes.
     Travel(Travel),
-    /// A spacecraft in a low orbit: a known speed, an unknown direction that persists.
+    /// A spacecraft in a low orbit: a great circle at a known speed over a turning Earth.
     Orbit(Orbit),
 }
 
@@ -37,24 +37,35 @@ impl Default for Travel {
     }
 }
 
-/// A spacecraft: the ground track follows a great circle at a known speed.
+/// A spacecraft: it follows a great circle at a known speed, and the Earth turns below it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Orbit {
-    /// Speed of the ground track.
+    /// Speed of the spacecraft in its orbit. Over the ground it is slower: the orbit is a larger circle.
     pub speed_km_s: f64,
-    /// Standard deviation of the distance between two pictures, as a part of it.
+    /// Height of the orbit.
+    pub altitude_km: f64,
+    /// Inclination of the orbit, if it is known: how far north and south it leads, and in which direction from where.
+    pub inclination_degrees: Option<f64>,
+    /// Standard deviation of the distance between two pictures, as a part of it: orbits are not quite circles, and the Earth is not
+    /// quite a sphere.
     pub tolerance: f64,
-    /// Standard deviation per axis of a picture's place from the ground track: windows and cameras look sideways.
+    /// Standard deviation per axis by which the track bends between two pictures: windows and cameras change.
+    pub bend_km: f64,
+    /// Standard deviation per axis of a picture's place from the track: hands are not steady.
     pub slack_km: f64,
 }
 
 impl Default for Orbit {
-    /// The International Space Station: 7.66 km/s.
-    ///
-    /// The tolerance contains the ground's own rotation and the difference between the speed in orbit and
-    /// the speed of the ground track, which is 6 % less.
+    /// The International Space Station: 7.66 km/s, 420 km above the ground, 51.64° inclined.
     fn default() -> Orbit {
-        Orbit { speed_km_s: 7.66, tolerance: 0.05, slack_km: 25.0 }
+        Orbit {
+            speed_km_s: 7.66,
+            altitude_km: 420.0,
+            inclination_degrees: Some(51.64),
+            tolerance: 0.01,
+            bend_km: 5.0,
+            slack_km: 15.0,
+        }
     }
 }
 
@@ -65,7 +76,15 @@ impl Default for Motion {
 }
 
 /// Directions of an orbit are told apart in so many steps of a full turn.
-pub(super) const HEADINGS: usize = 48;
+pub(super) const HEADINGS: usize = 144;
+
+/// Radians per second: one turn in a sidereal day.
+const TURN_OF_THE_EARTH: f64 = TAU / 86_164.1;
+
+/// Standard deviation of the apparent inclination, in degrees: a window that looks aside moves the whole track.
+const INCLINATION_ERROR: f64 = 0.5;
+/// Directions within a step at which the inclination is compared.
+const WITHIN_STEP: usize = 8;
 
 /// exp(−40) is 4e-18: times the narrowest kernel's peak it is a millionth of the least weight that counts.
 const NOTHING: f64 = 40.0;
@@ -86,13 +105,13 @@ pub(super) enum Step {
         angle: f64,
         /// Whether the shorter way between the places is the way that was flown.
         ahead: bool,
-        /// Variance of that angle, and of each axis of the places, in radians².
+        /// Variance of that angle, and of each axis of the place that it leads to, in radians².
         along: f64,
-        slack: f64,
+        bend: f64,
     },
 }
 
-/// What a step says of one pair of places.
+/// Likelihood of a step between two places.
 pub(super) struct Weight {
     pub(super) density: f64,
     /// Standard deviation of the direction between the places, in radians; infinite if it does not matter.
@@ -122,6 +141,44 @@ impl Motion {
         }
     }
 
+    /// By how many radians the Earth turns below whoever moves. Over an Earth that stands still, an orbit is a great circle.
+    pub(super) fn turn(&self, seconds: f64) -> f64 {
+        match self {
+            Motion::Travel(_) => 0.0,
+            Motion::Orbit(_) => TURN_OF_THE_EARTH * seconds,
+        }
+    }
+
+    /// How far pictures are from the places that move, per axis.
+    pub(super) fn slack_km(&self) -> f64 {
+        match self {
+            Motion::Travel(_) => 0.0,
+            Motion::Orbit(orbit) => orbit.slack_km,
+        }
+    }
+
+    /// Densities of directions (the mean over all places and directions is 1) at a place without any other knowledge, at the
+    /// beginnings of `steps` equal steps of a turn from north by east. Its direction is over an Earth that stands still.
+    pub(super) fn directions(&self, up: [f64; 3], steps: usize) -> Vec<f64> {
+        let Motion::Orbit(Orbit { inclination_degrees: Some(inclination), .. }) = self else {
+            return vec![1.0; steps];
+        };
+        // A plane with the inclination i is as probable as sin i, if nothing is known.
+        let known = inclination.to_radians();
+        let error = INCLINATION_ERROR.to_radians();
+        let within = steps.max(HEADINGS) / steps * WITHIN_STEP;
+        let density = |part: f64| {
+            let east = up[0].hypot(up[1]) * (TAU * part / steps as f64).sin();
+            let off = (east.clamp(-1.0, 1.0).acos() - known) / error;
+            (-0.5 * off * off).exp() / (0.5 * TAU.sqrt() * error * known.sin())
+        };
+        let mean = |step: usize| {
+            let parts = (0..within).map(|k| step as f64 + (k as f64 + 0.5) / within as f64 - 0.5);
+            parts.map(density).sum::<f64>() / within as f64
+        };
+        (0..steps).map(mean).collect()
+    }
+
     pub(super) fn step(&self, seconds: f64) -> Step {
         match self {
             Motion::Travel(travel) => {
@@ -139,14 +196,15 @@ impl Motion {
                 Step::Travel { ways, widest }
             }
             Motion::Orbit(orbit) => {
-                let flown = orbit.speed_km_s * seconds.abs() / EARTH_RADIUS_KM;
+                let flown =
+                    orbit.speed_km_s * seconds.abs() / (EARTH_RADIUS_KM + orbit.altitude_km);
                 let turned = flown.rem_euclid(TAU);
                 let ahead = turned <= PI;
                 Step::Orbit {
                     angle: if ahead { turned } else { TAU - turned },
                     ahead,
                     along: (orbit.tolerance * flown).powi(2),
-                    slack: 2.0 * (orbit.slack_km / EARTH_RADIUS_KM).powi(2),
+                    bend: (orbit.bend_km / EARTH_RADIUS_KM).powi(2),
                 }
             }
         }
@@ -154,7 +212,7 @@ impl Motion {
 }
 
 impl Step {
-    /// Whether a step over such a time says next to nothing about the distance.
+    /// Whether a step over such a time constrains the distance so little that it can be left out.
     pub(super) fn is_idle(&self) -> bool {
         match self {
             Step::Travel { .. } => false,
@@ -187,16 +245,16 @@ impl Step {
                 });
                 Weight { density: density.sum(), blur: f64::INFINITY }
             }
-            Step::Orbit { angle, along, slack, .. } => {
+            Step::Orbit { angle, along, bend, .. } => {
                 let distance = cosine.clamp(-1.0, 1.0).acos();
-                let variance = along + slack + spread;
+                let variance = along + bend + spread;
                 let off = (distance - angle).powi(2) / variance;
                 if off > 16.0 {
                     return Weight { density: 0.0, blur: f64::INFINITY };
                 }
                 let density = (-0.5 * off).exp() / ring_measure(*angle, variance.sqrt());
                 let arm = distance.sin().max(1e-9);
-                Weight { density, blur: (slack + spread).sqrt() / arm }
+                Weight { density, blur: (bend + spread).sqrt() / arm }
             }
         }
     }
@@ -286,12 +344,36 @@ mod tests {
         }
     }
 
+    /// Knowing the inclination makes some directions more probable and others less: 1 on average over the sphere.
+    #[test]
+    fn directions_are_normalized() {
+        for steps in [1, HEADINGS] {
+            let rings = 400;
+            let mean = |ring: usize| {
+                let z = (2.0 * ring as f64 + 1.0) / f64::from(rings as u32) - 1.0;
+                let up = [(1.0 - z * z).sqrt(), 0.0, z];
+                let all = Motion::Orbit(Orbit::default()).directions(up, steps);
+                all.iter().sum::<f64>() / steps as f64
+            };
+            let sum = (0..rings).map(mean).sum::<f64>() / rings as f64;
+            assert!((sum - 1.0).abs() < 0.02, "{steps}: {sum}");
+        }
+        // Over the equator it flies 51.64° north of east, or south of it; it does not come to the pole.
+        let directions = Motion::Orbit(Orbit::default()).directions([1.0, 0.0, 0.0], HEADINGS);
+        let at = |degrees: f64| directions[(degrees / 360.0 * HEADINGS as f64).round() as usize];
+        assert!(at(38.36) > 20.0 && at(141.64) > 20.0, "{directions:?}");
+        assert!(at(90.0) < 1e-9 && at(218.36) < 1e-9, "{directions:?}");
+        let pole = Motion::Orbit(Orbit::default()).directions([0.0, 0.0, 1.0], HEADINGS);
+        assert!(pole.iter().all(|density| *density < 1e-9));
+    }
+
     #[test]
     fn an_orbit_comes_round() {
         let orbit = Motion::Orbit(Orbit { tolerance: 0.0, ..Orbit::default() });
-        let round = TAU * EARTH_RADIUS_KM / 7.66;
+        let whole = EARTH_RADIUS_KM + 420.0;
+        let round = TAU * whole / 7.66;
         let [short, long] = [600.0, round - 600.0].map(|seconds| orbit.step(seconds));
-        let cosine = (7.66 * 600.0 / EARTH_RADIUS_KM).cos();
+        let cosine = (7.66 * 600.0 / whole).cos();
         let ratio = short.weight(cosine, 0.0).density / long.weight(cosine, 0.0).density;
         assert!((ratio - 1.0).abs() < 1e-6, "{ratio}");
         assert!(short.is_ahead() && !long.is_ahead());

@@ -7,6 +7,7 @@
 
 use std::f64::consts::{PI, TAU};
 use std::ops::Range;
+use std::rc::Rc;
 
 use locdiff_sphere::{
     CubeCell, DEEPEST_CUBE_LEVEL, Density, EARTH_RADIUS_KM, LatLon, UNIFORM_NLL_NATS, UnitVector,
@@ -22,6 +23,8 @@ const COARSE: f64 = 0.06;
 const FEW_POINTS: usize = 64;
 /// Cells with a smaller part of the posterior are dropped, unless the single density has mass there.
 const LIGHT: f64 = 1e-5;
+/// How often cells are divided to tell a picture's place from that of the track beside it.
+const ROUNDS_BESIDE: usize = 4;
 /// A picture has no more cells than this.
 const MOST_NODES: usize = 200;
 /// Rings around a known place: the first radius, the factor from one to the next, how many, and nodes of each.
@@ -39,7 +42,7 @@ pub(super) struct Node {
     pub(super) direction: [f64; 3],
     /// Variance per axis of a place within the cell, in radians².
     pub(super) variance: f64,
-    /// Its part of the sphere.
+    /// The cell's part of the sphere.
     pub(super) share: f64,
     /// The evidence, integrated over the cell: the whole sphere has 1.
     pub(super) mass: f64,
@@ -73,13 +76,15 @@ pub(super) struct Likelihood<'a> {
     density: &'a Density,
     /// The part that is uniform: the probability that the model is wrong.
     wrong: f64,
+    /// Standard deviation per axis of the picture's place from the place that is told apart.
+    slack_km: f64,
     /// Numbers of the deepest cells that contain the survey's points, rising, with sums of the masses before each.
-    codes: Vec<u64>,
-    sums: Vec<f64>,
+    codes: Rc<[u64]>,
+    sums: Rc<[f64]>,
 }
 
 impl<'a> Likelihood<'a> {
-    pub(super) fn new(density: &'a Density, wrong: f64) -> Likelihood<'a> {
+    pub(super) fn new(density: &'a Density, wrong: f64, slack_km: f64) -> Likelihood<'a> {
         let mut points = Vec::new();
         density.survey().for_each_mass(|place, mass| {
             points.push((CubeCell::at(place, DEEPEST_CUBE_LEVEL).number(), mass));
@@ -93,12 +98,24 @@ impl<'a> Likelihood<'a> {
             sums.push(sum);
         }
         let codes = points.into_iter().map(|(code, _)| code).collect();
-        Likelihood { density, wrong, codes, sums }
+        Likelihood { density, wrong, slack_km, codes, sums: sums.into() }
     }
 
-    /// The likelihood at a place, without the uniform part.
+    /// Of the picture's own place.
+    fn without_slack(&self) -> Likelihood<'a> {
+        let (codes, sums) = (self.codes.clone(), self.sums.clone());
+        Likelihood { density: self.density, wrong: self.wrong, slack_km: 0.0, codes, sums }
+    }
+
+    /// The likelihood at a place, without the uniform part: with slack, the mean over a normal distribution around it, by
+    /// seven points that are exact for polynomials of degree 5.
     fn at(&self, place: LatLon) -> f64 {
-        (self.density.log_density(place) + UNIFORM_NLL_NATS).exp()
+        let exact = |place| (self.density.log_density(place) + UNIFORM_NLL_NATS).exp();
+        if self.slack_km == 0.0 {
+            return exact(place);
+        }
+        let around = (0..6).map(|k| place.destination(60.0 * f64::from(k), 2.0 * self.slack_km));
+        0.5 * exact(place) + around.map(exact).sum::<f64>() / 12.0
     }
 
     /// The integral over a cell, without the uniform part.
@@ -106,7 +123,8 @@ impl<'a> Likelihood<'a> {
         let codes = codes_in(cell);
         let first = self.codes.partition_point(|code| *code < codes.start);
         let last = self.codes.partition_point(|code| *code < codes.end);
-        if last - first >= FEW_POINTS {
+        let side_km = (4.0 * PI * share_of(cell)).sqrt() * EARTH_RADIUS_KM;
+        if last - first >= FEW_POINTS && side_km >= 2.0 * self.slack_km {
             return self.sums[last] - self.sums[first];
         }
         let mean = if cell.level() < DEEPEST_CUBE_LEVEL {
@@ -187,6 +205,36 @@ impl<'a> Likelihood<'a> {
         refined.into_iter().map(|(_, node)| node).collect()
     }
 
+    /// Cells of the picture's own place with their posterior, which sums to one. `others` is what the other pictures tell about
+    /// the places of the track.
+    pub(super) fn beside(&self, track: &[Node], others: &[f64]) -> (Vec<Node>, Vec<f64>) {
+        let own = self.without_slack();
+        let slack = (self.slack_km / EARTH_RADIUS_KM).powi(2);
+        let posterior = |nodes: &[Node]| -> Vec<f64> {
+            let near = |node: &Node| -> f64 {
+                let kernel = |(other, weight): (&Node, &f64)| {
+                    let concentration = 1.0 / (slack + other.variance + node.variance);
+                    let cosine: f64 =
+                        (0..3).map(|axis| node.direction[axis] * other.direction[axis]).sum();
+                    weight * concentration * (-concentration * (1.0 - cosine)).exp()
+                };
+                track.iter().zip(others).map(kernel).sum()
+            };
+            let masses: Vec<f64> = nodes.iter().map(|node| node.mass * near(node)).collect();
+            let total = masses.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+            masses.into_iter().map(|mass| mass / total).collect()
+        };
+        let mut nodes: Vec<Node> = track
+            .iter()
+            .map(|node| node.cell.map_or_else(|| node.clone(), |c| own.node(c, own.within(c))))
+            .collect();
+        for _ in 0..ROUNDS_BESIDE {
+            nodes = own.refine(&nodes, &posterior(&nodes));
+        }
+        let posterior = posterior(&nodes);
+        (nodes, posterior)
+    }
+
     /// Replaces the cells around known places by rings of nodes.
     pub(super) fn with_rings(&self, nodes: Vec<Node>, fixes: &[LatLon]) -> Vec<Node> {
         let outermost = FIRST_RING_KM * RING_FACTOR.powi(RINGS as i32);
@@ -255,7 +303,7 @@ mod tests {
     #[test]
     fn cells_cover_the_sphere_and_hold_everything() {
         for density in [spread(89.0, 20.0, 50.0), spread(-10.0, 179.9, 400.0), Density::uniform()] {
-            let nodes = Likelihood::new(&density, 0.05).cover();
+            let nodes = Likelihood::new(&density, 0.05, 0.0).cover();
             let share: f64 = nodes.iter().map(|node| node.share).sum();
             let mass: f64 = nodes.iter().map(|node| node.mass).sum();
             assert!((share - 1.0).abs() < 1e-9, "{share}");
@@ -267,7 +315,7 @@ mod tests {
     #[test]
     fn refining_keeps_the_mass_of_what_is_kept() {
         let density = spread(45.0, 7.0, 300.0);
-        let likelihood = Likelihood::new(&density, 0.0);
+        let likelihood = Likelihood::new(&density, 0.0, 0.0);
         let nodes = likelihood.cover();
         let posterior: Vec<f64> = nodes.iter().map(|node| node.mass).collect();
         let refined = likelihood.refine(&nodes, &posterior);
@@ -278,7 +326,7 @@ mod tests {
     #[test]
     fn rings_add_detail_not_mass() {
         let density = spread(45.0, 7.0, 30.0);
-        let likelihood = Likelihood::new(&density, 0.0);
+        let likelihood = Likelihood::new(&density, 0.0, 0.0);
         let fix = LatLon::new(45.1, 7.1).unwrap();
         let near = LatLon::new(45.12, 7.1).unwrap();
         let nodes = likelihood.with_rings(likelihood.cover(), &[fix, near]);

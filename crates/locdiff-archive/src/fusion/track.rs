@@ -38,7 +38,7 @@ pub enum InvalidTrack {
     /// A coordinate is missing or not a number.
     #[error("a track point in line {line} has no valid `{attribute}`")]
     Coordinate {
-        /// Where in the file.
+        /// Line of the point in the file.
         line: u32,
         /// `lat` or `lon`.
         attribute: &'static str,
@@ -46,7 +46,7 @@ pub enum InvalidTrack {
     /// Coordinates are out of range.
     #[error("a track point in line {line}: {source}")]
     Place {
-        /// Where in the file.
+        /// Line of the point in the file.
         line: u32,
         /// What is wrong.
         source: InvalidPlace,
@@ -54,9 +54,9 @@ pub enum InvalidTrack {
     /// A time is not of the form 2024-05-01T12:00:00Z.
     #[error("a track point in line {line} has the time `{text}`: write 2024-05-01T12:00:00Z")]
     Time {
-        /// Where in the file.
+        /// Line of the time in the file.
         line: u32,
-        /// What stands there.
+        /// The text that is not a time.
         text: String,
     },
     /// No point has a time.

@@ -21,7 +21,7 @@ use crate::library::Kind;
 pub const EQUAL_NEIGHBORS: f64 = 0.5;
 /// From this share of one color on, fewer equal neighbors are enough.
 pub const ONE_COLOR: f64 = 0.25;
-/// So many.
+/// Share of equal neighbors above which a picture with one dominant color is a graphic.
 pub const EQUAL_WITH_ONE_COLOR: f64 = 0.3;
 /// Channels up to this are black.
 const BLACK: u8 = 10;
@@ -35,7 +35,7 @@ pub struct Thumbnail {
     pixels: Vec<[u8; 3]>,
 }
 
-/// Input of the rule.
+/// What the rule for graphics looks at, measured on a thumbnail.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Statistics {
     /// Of the pairs of neighbors that are not both black, the share that is exactly equal.
@@ -47,7 +47,7 @@ pub struct Statistics {
 }
 
 impl Thumbnail {
-    /// Rows of red, green and blue bytes; none if there are not as many as the size says. About 100 pixels on the
+    /// Rows of red, green and blue bytes; none if their number does not fit the size. About 100 pixels on the
     /// longer side are enough; larger ones only take longer.
     pub fn new(width: usize, height: usize, rgb: &[u8]) -> Option<Thumbnail> {
         let count = width.checked_mul(height)?.checked_mul(3)?;
@@ -57,7 +57,7 @@ impl Thumbnail {
         })
     }
 
-    /// Input of the rule.
+    /// Measures the thumbnail.
     pub fn statistics(&self) -> Statistics {
         let black = |pixel: &[u8; 3]| pixel.iter().all(|channel| *channel <= BLACK);
         let mut colors: HashMap<[u8; 3], usize> = HashMap::new();

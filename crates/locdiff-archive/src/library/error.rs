@@ -15,7 +15,7 @@ pub enum LibraryError {
     /// The file was written by a newer version.
     #[error("{path} has schema {found}, this program reads up to {known}: install a newer version")]
     Newer {
-        /// The library.
+        /// The library's file.
         path: PathBuf,
         /// Version of its schema.
         found: i64,

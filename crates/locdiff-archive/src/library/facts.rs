@@ -18,7 +18,7 @@ impl ContentHash {
         ContentHash(bytes)
     }
 
-    /// Of the bytes of a file.
+    /// The hash of a file with these bytes.
     pub fn of(bytes: &[u8]) -> ContentHash {
         ContentHash(Sha256::digest(bytes).into())
     }
@@ -88,11 +88,11 @@ impl Kind {
 pub struct Facts {
     /// The file's path, as the user gave it.
     pub path: String,
-    /// Bytes.
+    /// Size of the file in bytes.
     pub size: u64,
     /// Time of the last change, in nanoseconds since 1970.
     pub modified_ns: i64,
-    /// Of all bytes.
+    /// SHA-256 of the whole file.
     pub hash: ContentHash,
     /// Pixels: width and height, upright.
     pub pixels: Option<(u32, u32)>,
@@ -100,9 +100,9 @@ pub struct Facts {
     pub gps: Option<LatLon>,
     /// When it was taken.
     pub time: Option<Moment>,
-    /// Make and model.
+    /// Make and model of the camera.
     pub camera: Option<String>,
-    /// Photo or graphic.
+    /// Whether the picture is a photo or a graphic.
     pub kind: Kind,
 }
 

@@ -1,6 +1,6 @@
 //! What models returned, and what the user decided.
 
-use locdiff_sphere::{Density, DensityRecord, LatLon};
+use locdiff_sphere::{Density, DensityRecord, LatLon, RecordLimits};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
@@ -154,7 +154,7 @@ impl Library {
         let Some(bytes) = bytes else { return Ok(None) };
         let damaged = || LibraryError::Density { hash: hash.to_string() };
         let record = blob::unpack(&bytes).ok_or_else(damaged)?;
-        record.density().map(Some).map_err(|_| damaged())
+        record.density_within(&RecordLimits::unlimited()).map(Some).map_err(|_| damaged())
     }
 
     /// Stores a decision at once, or takes it back.

@@ -19,18 +19,18 @@ pub struct ScanId(i64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Known {
-    /// Nothing: read it.
+    /// Not in the library: the file must be read.
     New,
     /// Another size or time: read it again.
     Changed,
-    /// The same: nothing to do.
+    /// As in the library: nothing to do.
     Unchanged(ContentHash),
 }
 
 /// What a scan found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ScanSummary {
-    /// Files that are there.
+    /// Files that the scan found.
     pub present: usize,
     /// Of them, those with new paths whose content was known under a path that is gone.
     pub moved: usize,

@@ -29,7 +29,7 @@ pub struct LoggedTag {
     pub id: TagId,
     /// The file that was written: a sidecar or a picture.
     pub path: String,
-    /// Which of them.
+    /// Picture or sidecar.
     pub target: TagTarget,
     /// The picture's content before.
     pub content: ContentHash,

@@ -220,7 +220,7 @@ fn remove_backup(tag: &LoggedTag) {
 pub struct Recovered {
     /// They had reached the disk.
     pub written: usize,
-    /// They had not.
+    /// They had not reached the disk.
     pub forgotten: usize,
     /// Their files can't be read now: they stay in the log.
     pub unsettled: usize,

@@ -31,7 +31,7 @@ pub enum Replace {
 
 /// Words before the check at the end of a processing method.
 const CHECKED: &str = ", check ";
-/// Steps of a degree that the check tells apart: a meter, as other programs round what they rewrite.
+/// Steps of a degree that the check distinguishes: about a meter, because other programs round what they rewrite.
 const STEPS: f64 = 1e5;
 
 /// Whether this program wrote a place with its processing method: then it is an estimate or a pin, and must not be taken for

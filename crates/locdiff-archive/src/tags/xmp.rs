@@ -107,7 +107,7 @@ pub struct XmpFacts {
     pub has_coordinates: bool,
     /// How that place was found.
     pub method: Option<String>,
-    /// When the picture was taken, if that is said.
+    /// When the picture was taken, if the file states it.
     pub time: Option<Moment>,
 }
 

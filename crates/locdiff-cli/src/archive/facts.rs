@@ -73,6 +73,8 @@ impl Claim {
 pub(super) fn claims(picture: &Path, bytes: &[u8], exif: &ExifFacts) -> Vec<Claim> {
     // A damaged sidecar is ignored here; writing a place into it reports the damage.
     let beside = sidecars_of(picture).into_iter().filter_map(|path| {
+        // Pipes would be waited for, and devices may have no end.
+        fs::metadata(&path).ok().filter(|file| file.is_file() && file.len() <= MAX_BYTES)?;
         let xmp = XmpFacts::of(&fs::read_to_string(&path).ok()?).ok()?;
         Some(Claim::of_xmp(Some(path), xmp))
     });

@@ -1,7 +1,7 @@
 //! `locdiff scan`: folders in, a library of places out.
 
 use std::fs;
-use std::io::{Write, stderr, stdout};
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +22,7 @@ use super::{entries, facts, walking};
 use crate::asking::{InferenceArguments, OpeningArguments};
 use crate::predict::{Asking, GET_A_MODEL, Models, Scene, parse_constraint};
 use crate::progress::Progress;
+use crate::text::stderr;
 use crate::{FAILED, interruption, memory, refused};
 
 /// Files that are looked up together, and those that are read and recorded together.

@@ -1,7 +1,7 @@
 //! `locdiff tag`: places into XMP sidecars or pictures, and back.
 
 use std::fs;
-use std::io::{Write, stderr, stdout};
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -19,6 +19,7 @@ use super::facts::claims;
 use super::{entries, open_library};
 use crate::FAILED;
 use crate::progress::Progress;
+use crate::text::stderr;
 
 /// The same place to what is written, in km.
 const SAME_KM: f64 = 0.002;
@@ -293,14 +294,14 @@ fn print(summary: &Summary, arguments: &Arguments) -> anyhow::Result<()> {
         for Written { path, place } in files {
             match place {
                 Some(place) => writeln!(
-                    stdout(),
+                    crate::text::stdout(),
                     "{path}: {:.5},{:.5} ± {:.1} km ({})",
                     place.latitude,
                     place.longitude,
                     place.error_km,
                     place.method
                 )?,
-                None => writeln!(stdout(), "{path}")?,
+                None => writeln!(crate::text::stdout(), "{path}")?,
             }
         }
     }

@@ -1,6 +1,6 @@
 //! `locdiff batch plan`.
 
-use std::io::{Write, stderr, stdout};
+use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
@@ -8,6 +8,7 @@ use locdiff::models::BUILT_IN;
 use locdiff_batch::{BatchError, Cells, PlanOptions, Planned, Task, plan};
 
 use crate::asking::{CannotAsk, InferenceArguments};
+use crate::text::stderr;
 use crate::{NONSENSE, memory, refused};
 
 #[derive(Args)]

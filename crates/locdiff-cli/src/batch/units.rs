@@ -1,6 +1,6 @@
 //! `locdiff batch run` and `locdiff batch run-unit`.
 
-use std::io::{Write, stderr, stdout};
+use std::io::{Write, stdout};
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 use locdiff_batch::{Batch, RunOptions, Runner, UnitReport, reserved_threads};
 
 use crate::progress::Progress;
+use crate::text::stderr;
 use crate::{NONSENSE, interruption, memory, refused};
 
 #[derive(Args)]

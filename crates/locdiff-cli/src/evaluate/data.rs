@@ -1,12 +1,13 @@
 //! `locdiff evaluate data`: public test sets.
 
-use std::io::{Write, stderr, stdout};
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use locdiff_evaluate::{BENCHMARKS, Benchmark, Completeness, make_manifest, manifest_path};
 
+use crate::text::stderr;
 use crate::whole_file;
 use crate::{NONSENSE, refused};
 
@@ -50,7 +51,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 fn list() -> anyhow::Result<()> {
-    let mut out = stdout().lock();
+    let mut out = crate::text::stdout();
     for benchmark in &BENCHMARKS {
         let images = benchmark.images.map_or("?".to_owned(), |images| images.to_string());
         writeln!(out, "{:<10}{images:>8}  {}", benchmark.key, benchmark.about)?;
@@ -63,7 +64,7 @@ fn list() -> anyhow::Result<()> {
 }
 
 fn describe(benchmark: &Benchmark) -> anyhow::Result<()> {
-    let mut out = stdout().lock();
+    let mut out = crate::text::stdout();
     let key = benchmark.key;
     writeln!(out, "{}: {}\n", benchmark.name, benchmark.about)?;
     let images = benchmark.images.map_or("no fixed number".to_owned(), |images| images.to_string());
@@ -85,7 +86,12 @@ fn convert(benchmark: &Benchmark, places: &Path, arguments: &Arguments) -> anyho
         Some(folder) => {
             let path = folder.join("manifest.csv");
             whole_file::write_file(&path, manifest.as_bytes())?;
-            writeln!(stdout(), "{}: {} images", path.display(), manifest.lines().count() - 1)?;
+            writeln!(
+                crate::text::stdout(),
+                "{}: {} images",
+                path.display(),
+                manifest.lines().count() - 1
+            )?;
         }
     }
     if missing > 0 {
@@ -97,7 +103,7 @@ fn convert(benchmark: &Benchmark, places: &Path, arguments: &Arguments) -> anyho
 fn check(path: &Path, known: Option<&Benchmark>) -> anyhow::Result<ExitCode> {
     let manifest = manifest_path(path);
     let found = Completeness::of(&manifest, known)?;
-    let mut out = stdout().lock();
+    let mut out = crate::text::stdout();
     write!(out, "{}: {} images", manifest.display(), found.images)?;
     match (found.expected, known) {
         (Some(expected), Some(known)) if expected == found.images => {

@@ -67,7 +67,7 @@ fn print(
     places: &[PlaceTwin],
     embeddings: Option<&[EmbeddingTwin]>,
 ) -> anyhow::Result<()> {
-    let mut out = stdout().lock();
+    let mut out = crate::text::stdout();
     let (images, trained) = (test.places.len(), training.places.len());
     let share = |count: usize| 100.0 * count as f64 / images as f64;
     writeln!(out, "{images} test images, {trained} training images")?;

@@ -4,7 +4,7 @@ mod data;
 mod leakage;
 mod options;
 
-use std::io::{Write, stderr, stdout};
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -20,7 +20,9 @@ use locdiff_train::{Dataset, OnBadShard};
 
 use crate::asking::{InferenceArguments, OpeningArguments, open};
 use crate::progress::Progress;
+use crate::text::stderr;
 use crate::{NONSENSE, memory, refused, whole_file};
+use locdiff_sphere::shown;
 use options::Options;
 
 #[derive(Args)]
@@ -203,7 +205,7 @@ fn asked_model(
         progress.add(1);
         if let Some((image, reason)) = &event.without_answer {
             // Nobody may be listening there.
-            let _ = writeln!(stderr(), "locdiff: {image}: {reason}");
+            let _ = writeln!(stderr(), "locdiff: {}: {reason}", shown(image));
         }
     };
     let (truth, pairs, path) = if embeddings {

@@ -75,7 +75,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn print(fitted: &Likelihood, arguments: &Arguments) -> anyhow::Result<()> {
-    let mut out = stdout().lock();
+    let mut out = crate::text::stdout();
     let path = arguments.gallery.display();
     if arguments.json {
         let fitted = json!({
@@ -83,7 +83,7 @@ fn print(fitted: &Likelihood, arguments: &Arguments) -> anyhow::Result<()> {
             "likelihood": fitted,
             "uniform_nll_nats": UNIFORM_NLL_NATS,
         });
-        writeln!(out, "{fitted}")?;
+        writeln!(stdout(), "{fitted}")?;
         return Ok(());
     }
     let Likelihood { held_out, held_out_rows, left_out_rows, .. } = fitted;

@@ -21,13 +21,13 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let gallery = encoder::open_gallery(&arguments.gallery)?;
-    let info = gallery.info();
+    let info = gallery.info()?;
     let fitted = match Likelihood::read(&gallery) {
         Ok(likelihood) => Some(likelihood),
         Err(GalleryError::NotFitted { .. }) => None,
         Err(error) => return Err(error.into()),
     };
-    let mut out = stdout().lock();
+    let mut out = crate::text::stdout();
     let encoder = gallery.encoder();
     let path = arguments.gallery.display();
     if arguments.json {
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             "median_nearest_km": info.median_nearest_km,
             "likelihood": fitted,
         });
-        writeln!(out, "{info}")?;
+        writeln!(stdout(), "{info}")?;
         return Ok(());
     }
     writeln!(out, "{path}")?;

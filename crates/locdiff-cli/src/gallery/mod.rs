@@ -78,5 +78,5 @@ fn write(mut writer: GalleryWriter, rows: &Rows, stop: &AtomicBool) -> anyhow::R
 /// A line on stderr.
 fn note(text: &str) {
     // Nobody may be listening there.
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(crate::text::stderr(), "{text}");
 }

@@ -140,7 +140,7 @@ fn print(
     references: &[Reference],
     fitted: Option<(&Likelihood, &Evidence)>,
 ) -> anyhow::Result<()> {
-    let mut out = stdout().lock();
+    let mut out = crate::text::stdout();
     let within: Vec<String> = arguments.within.iter().map(Constraint::to_string).collect();
     if arguments.json {
         let near = fitted.map(|(likelihood, evidence)| {
@@ -160,7 +160,7 @@ fn print(
             "hits": references,
             "near": near,
         });
-        writeln!(out, "{answer}")?;
+        writeln!(stdout(), "{answer}")?;
         return Ok(());
     }
     writeln!(out, "{}", arguments.photo.display())?;

@@ -82,10 +82,10 @@ pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<()> {
         };
         rows.push((name, kind, note));
     }
-    let mut out = stdout().lock();
+    let mut out = crate::text::stdout();
     for (name, kind, note) in rows {
         if arguments.json {
-            writeln!(out, "{}", json!({ "name": name, "kind": kind, "detail": note }))?;
+            writeln!(stdout(), "{}", json!({ "name": name, "kind": kind, "detail": note }))?;
         } else {
             writeln!(out, "{name:<20} {kind:<12} {note}")?;
         }
@@ -140,9 +140,9 @@ pub(super) fn show(arguments: &ShowArguments) -> anyhow::Result<()> {
 }
 
 fn print_facts(facts: &Value, json: bool) -> anyhow::Result<()> {
-    let mut out = stdout().lock();
+    let mut out = crate::text::stdout();
     if json {
-        writeln!(out, "{facts}")?;
+        writeln!(stdout(), "{facts}")?;
         return Ok(());
     }
     for (name, value) in facts.as_object().into_iter().flatten() {
@@ -177,14 +177,14 @@ pub(super) fn verify(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
     let opened = opened.err().map(|error: anyhow::Error| with_causes(error.as_ref()));
     let damaged: Vec<_> = files.iter().filter(|file| file.problem.is_some()).collect();
     let fine = damaged.is_empty() && opened.is_none();
-    let mut out = stdout().lock();
+    let mut out = crate::text::stdout();
     if arguments.json {
         let files: Vec<Value> = files
             .iter()
             .map(|file| json!({ "name": file.name, "problem": file.problem }))
             .collect();
         let report = json!({ "ok": fine, "files": files, "problem": opened });
-        writeln!(out, "{report}")?;
+        writeln!(stdout(), "{report}")?;
     } else {
         for file in &files {
             let state =
@@ -228,7 +228,7 @@ pub(super) fn remove(arguments: &RemoveArguments) -> anyhow::Result<()> {
     }
     fs::remove_dir_all(&directory)
         .with_context(|| format!("cannot remove {}", directory.display()))?;
-    writeln!(std::io::stderr(), "removed {}", directory.display())?;
+    writeln!(crate::text::stderr(), "removed {}", directory.display())?;
     Ok(())
 }
 

@@ -1,12 +1,14 @@
 //! `locdiff model export`: a model from a checkpoint, so that a run that was stopped is a model too.
 
-use std::io::{Write, stderr, stdout};
+use std::io::{Write, stdout};
 use std::path::PathBuf;
 
 use anyhow::ensure;
 use clap::Args;
 use locdiff_train::export;
 use serde_json::json;
+
+use crate::text::stderr;
 
 #[derive(Args)]
 pub(crate) struct Arguments {

@@ -1,6 +1,6 @@
 //! `locdiff model fetch`: weights from where they are published, because somebody asked for them.
 
-use std::io::{Write, stderr, stdout};
+use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::Command;
 
@@ -12,12 +12,14 @@ use locdiff::encoders::{ImageEncoder, Reading};
 use locdiff::models::flow::PublishedFlow;
 use locdiff::models::test_encoder;
 use locdiff::tensors::device_by_name;
+use locdiff_sphere::shown;
 use serde_json::{Value, json};
 
 use super::fetch_flow::fetch_flow;
 use super::import::install_geoclip;
 use super::{licence, self_test_record};
 use crate::progress;
+use crate::text::stderr;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -99,7 +101,7 @@ fn pip_download(folder: &Path) -> anyhow::Result<()> {
         command.args(arguments).arg("--disable-pip-version-check");
         command.arg("--dest").arg(folder).arg(GEOCLIP_PACKAGE);
         // Output of pip goes to stderr: it is no data.
-        match command.stdout(stderr()).status() {
+        match command.stdout(std::io::stderr()).status() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(error).context(format!("cannot run {python}")),
             Ok(status) => {
@@ -126,7 +128,7 @@ pub(super) fn with_bar(
     let fetched = fetch(&mut |progress| {
         bar.set_length(progress.total_bytes);
         bar.set_position(progress.bytes);
-        bar.set_message(progress.file.to_owned());
+        bar.set_message(shown(progress.file));
     });
     bar.finish_and_clear();
     fetched

@@ -1,7 +1,7 @@
 //! `locdiff model fetch plonk-…`: a published flow and its encoder become a model directory.
 
 use std::fs;
-use std::io::{Write, stderr};
+use std::io::Write;
 
 use anyhow::{Context, bail};
 use locdiff::encoders::hub::{Encoder, FetchedModel, Hub, Repository};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::fetch::{fetch_encoder, fetched_files, with_bar};
 use super::licence;
+use crate::text::stderr;
 
 /// The file of weights in a repository and in a model directory.
 const WEIGHTS: &str = "model.safetensors";

@@ -1,6 +1,6 @@
 //! `locdiff model hybrid`: a model directory of a density model, a gallery and a rule.
 
-use std::io::{Write, stderr, stdout};
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::gallery::encoder;
 use crate::gallery::rows::{Images, Rows};
 use crate::interruption;
+use crate::text::stderr;
 
 #[derive(Args)]
 pub(crate) struct Arguments {

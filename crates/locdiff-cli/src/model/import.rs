@@ -1,7 +1,7 @@
 //! `locdiff model import`: files that are already here become models.
 
 use std::fs;
-use std::io::{Write, stderr, stdout};
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::SELF_TEST;
+use crate::text::stderr;
 
 /// Names of models.
 const RESERVED: [&str; 6] =

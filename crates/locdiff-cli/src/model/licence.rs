@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Write, stderr};
+use std::io::Write;
 
 use anyhow::{Context, bail};
 use locdiff::ModelHome;
+
+use crate::text::stderr;
 
 /// What was accepted on this machine: licences by repository, in the home of models.
 const ACCEPTED: &str = "accepted-licenses.json";

@@ -11,7 +11,7 @@ mod terminal_map;
 mod text;
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -19,11 +19,12 @@ use clap::{Args, ValueEnum};
 use locdiff::Constraint;
 use locdiff::geography::{InvalidConstraint, place_name};
 use locdiff::locate::{AnswerOptions, Answered, ExifPlace, ImageFacts, NoAnswer};
-use locdiff_sphere::LatLon;
+use locdiff_sphere::{LatLon, shown};
 use rayon::prelude::*;
 
 use crate::asking::{InferenceArguments, OpeningArguments};
 use crate::progress::{Progress, Waiting};
+use crate::text::stderr;
 use crate::{FAILED, NO_MODEL, NONSENSE, memory, refused, with_causes};
 use answer::{Failure, Picture};
 pub use drawing::{Colors, View, answer_map};
@@ -177,7 +178,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                         Err(error) => {
                             tally.maps_failed += 1;
                             let reason = with_causes(error.as_ref());
-                            let _ = writeln!(stderr(), "locdiff: {}: {reason}", answer.name());
+                            let _ =
+                                writeln!(stderr(), "locdiff: {}: {reason}", shown(answer.name()));
                         }
                     }
                     records.answer(&answer)?;
@@ -186,7 +188,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                     }
                 }
                 Err(failure) => {
-                    let _ = writeln!(stderr(), "locdiff: {}: {}", failure.name, failure.reason);
+                    let _ =
+                        writeln!(stderr(), "locdiff: {}: {}", shown(&failure.name), failure.reason);
                     records.failure(&failure)?;
                     if let Some(report) = &mut report {
                         report.add_failure(&failure, thumbnail.as_deref());

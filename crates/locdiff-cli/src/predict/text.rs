@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Style};
 
 use locdiff::locate::{Answered, CandidateFacts, Decode, ExifPlace};
 use locdiff::{Footprint, Inference};
+use locdiff_sphere::{shown, shown_message};
 
 use super::answer::Failure;
 use super::terminal_map;
@@ -33,7 +34,7 @@ pub(super) fn print(
     let columns = columns();
     let record = &answer.record;
     let best = &record.candidates[0];
-    writeln!(out, "{HEADING}{}{HEADING:#}", answer.name())?;
+    writeln!(out, "{HEADING}{}{HEADING:#}", shown(answer.name()))?;
     if let Some(exif) = &record.exif {
         recorded(&mut out, exif)?;
         write!(out, "  estimated    ")?;
@@ -137,7 +138,7 @@ pub(super) fn print(
 pub(super) fn print_recorded(failure: &Failure) -> anyhow::Result<()> {
     let Some(exif) = &failure.exif else { return Ok(()) };
     let mut out = anstream::stdout().lock();
-    writeln!(out, "{HEADING}{}{HEADING:#}", failure.name)?;
+    writeln!(out, "{HEADING}{}{HEADING:#}", shown(&failure.name))?;
     recorded(&mut out, exif)?;
     Ok(writeln!(out)?)
 }
@@ -161,7 +162,7 @@ fn references(
         );
         let before = "              like ";
         let room = columns.saturating_sub(before.len() + numbers.len());
-        let id = shortened(&reference.id, room.max(SHORTEST_ID));
+        let id = shortened(&shown(&reference.id), room.max(SHORTEST_ID));
         writeln!(out, "{FAINT}{before}{id}{numbers}{FAINT:#}")?;
     }
     Ok(())
@@ -213,7 +214,7 @@ fn rule(decode: Decode) -> &'static str {
 /// Lines of words with an indent of two.
 fn wrapped(out: &mut impl Write, text: &str, columns: usize) -> std::io::Result<()> {
     let mut line = String::from(" ");
-    for word in text.split(' ') {
+    for word in shown_message(text).split(' ') {
         if line.chars().count() + 1 + word.chars().count() > columns && line.trim() != "" {
             writeln!(out, "{line}")?;
             line = String::from(" ");

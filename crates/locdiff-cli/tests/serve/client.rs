@@ -61,7 +61,11 @@ impl Running {
 
     /// The same with a home of models.
     pub(crate) fn start_in(home: &Path, options: &[&str]) -> Running {
-        let mut command = program(home);
+        Running::start_by(program(home), options)
+    }
+
+    /// The same with a command that runs the program.
+    pub(crate) fn start_by(mut command: Command, options: &[&str]) -> Running {
         command.args(["serve", "--port", "0", "--log", "warn"]).args(options);
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -106,6 +110,14 @@ impl Running {
 
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
+    }
+
+    /// What it has logged, once it has ended.
+    pub(crate) fn log(mut self) -> String {
+        let _ = self.process.kill();
+        let mut log = String::new();
+        self.process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+        log
     }
 
     pub(crate) fn signal(&self, name: &str) {

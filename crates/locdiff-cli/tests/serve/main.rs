@@ -14,3 +14,4 @@ mod refusals;
 mod requests;
 mod schema;
 mod stopping;
+mod strangers;

@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::path::Path;
 
 use locdiff_gallery::{EncoderIdentity, Gallery, GalleryError, GalleryWriter};
+use locdiff_sphere::{Area, LatLon};
 
 use crate::made::{append, build, clustered, encoder, push, queries};
 
@@ -30,14 +31,14 @@ fn appends_find_what_one_build_finds() {
     let mut parts = build(&path, &rows[..100]);
     for chunk in rows[100..].chunks(100) {
         parts = append(&path, chunk);
-        assert!(parts.info().segments <= 8);
+        assert!(parts.info().unwrap().segments <= 8);
     }
     assert_eq!(parts.len(), whole.len());
     for query in queries(&rows, 20) {
         assert_eq!(best(&parts, &query), best(&whole, &query));
     }
     // Merged segments and the files beside them, and nothing else.
-    let segments = parts.info().segments;
+    let segments = parts.info().unwrap().segments;
     assert_eq!(names(&path).len(), segments + 2, "{:?}", names(&path));
 }
 
@@ -189,6 +190,53 @@ fn unfinished_builds_and_appends_leave_the_old_gallery() {
     );
 }
 
+/// Opening reads no row, so damage inside of files is found when a row is read.
+#[test]
+fn damaged_rows_are_errors_of_whatever_reads_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let rows = clustered(17, 50, 16);
+    let circle = Area::circle(LatLon::NORTH_POLE, 19_000.0).unwrap();
+    for (name, expected) in [
+        ("places.f64", "places.f64 is damaged: row"),
+        ("id_ends.u64", "has no id"),
+        ("halves.f16", "is not an embedding"),
+    ] {
+        let path = directory.path().join(name);
+        build(&path, &rows);
+        let file = path.join("segment-000001").join(name);
+        fs::write(&file, vec![0xff; fs::metadata(&file).unwrap().len() as usize]).unwrap();
+        let gallery = Gallery::open(&path).unwrap();
+        let query = &rows[3].0;
+        let found = gallery.search(query, 5);
+        let within = gallery.search_within(query, std::slice::from_ref(&circle), 5);
+        for error in [found.unwrap_err(), within.unwrap_err()] {
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+        assert_eq!(gallery.info().is_err(), name == "places.f64");
+    }
+}
+
+/// Whoever opens a pipe waits until somebody writes.
+#[cfg(unix)]
+#[test]
+fn pipes_are_not_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("gallery");
+    build(&path, &clustered(18, 50, 16));
+    for name in ["gallery.json", "segment-000001/places.f64"] {
+        let file = path.join(name);
+        let whole = fs::read(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&file).status().unwrap();
+        assert!(made.success());
+        let error = Gallery::open(&path).unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("pipe"), "{error}");
+        fs::remove_file(&file).unwrap();
+        fs::write(&file, whole).unwrap();
+    }
+    assert!(Gallery::open(&path).is_ok());
+}
+
 #[test]
 fn damage_is_found_when_a_gallery_is_opened() {
     let directory = tempfile::tempdir().unwrap();
@@ -220,6 +268,7 @@ fn damage_is_found_when_a_gallery_is_opened() {
         ("\"rows\": 50", "\"rows\": 0", "it has 0 rows"),
         ("\"rows\": 50", "\"rows\": 51", "gallery.json implies"),
         ("\"dimension\": 16", "\"dimension\": 32", "gallery.json implies"),
+        ("\"dimension\": 16", "\"dimension\": 9223372036854775807", "from 1 to 1048576"),
         ("{", "[", "is damaged"),
     ] {
         fs::write(&manifest, text.replacen(from, to, 1)).unwrap();

@@ -127,12 +127,12 @@ fn info_measures_the_gallery() {
         row.1 = at(-50.0 + (k / 20) as f64, 170.0 + (k % 20) as f64);
     }
     let gallery = build(&directory.path().join("gallery"), &rows);
-    let info = gallery.info();
+    let info = gallery.info().unwrap();
     assert_eq!((info.rows, info.segments), (200, 1));
     // A degree of longitude at 45.5° south.
     let expected = at(-45.5, 0.0).distance_km(at(-45.5, 1.0));
     let median = info.median_nearest_km.unwrap();
     assert!((median / expected - 1.0).abs() < 0.1, "{median} {expected}");
     let alone = build(&directory.path().join("alone"), &rows[..1]);
-    assert_eq!(alone.info().median_nearest_km, None);
+    assert_eq!(alone.info().unwrap().median_nearest_km, None);
 }

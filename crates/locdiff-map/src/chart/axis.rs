@@ -43,7 +43,7 @@ impl Spacing {
     }
 }
 
-/// The ends that the caller wants; `None` follows the data.
+/// The ends that the caller sets; `None` follows the data.
 pub(crate) type Ends = [Option<f64>; 2];
 
 pub(crate) fn ends(range: &impl RangeBounds<f64>) -> Ends {

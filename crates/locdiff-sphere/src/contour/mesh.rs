@@ -24,7 +24,7 @@ struct Lattice {
     deepest: u32,
 }
 
-/// See the module.
+/// The leaves of a mesh with their neighbors; the head of this file describes it.
 #[derive(Debug)]
 pub(super) struct Mesh {
     lattice: Lattice,

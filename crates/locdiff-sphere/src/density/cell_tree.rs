@@ -23,11 +23,11 @@ pub(super) struct CellTree {
     cell_discs: Vec<Disc>,
 }
 
-/// Holds a whole cell.
+/// A disc that contains a whole cell.
 #[derive(Debug, Clone, Copy)]
 struct Disc {
     middle: UnitVector,
-    /// Radians.
+    /// Radius of the disc in radians.
     reach: f64,
 }
 

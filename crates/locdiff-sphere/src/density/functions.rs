@@ -125,12 +125,12 @@ pub struct Exponential {
 }
 
 impl Exponential {
-    /// e.
+    /// The coefficients e.
     pub fn coefficients(&self) -> &Coefficients {
         &self.coefficients
     }
 
-    /// A(e).
+    /// The logarithm A(e) of the integral of exp(e·Y).
     pub fn log_normaliser(&self) -> f64 {
         self.mesh.log_integral + self.constant
     }

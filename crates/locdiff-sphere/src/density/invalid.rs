@@ -32,9 +32,9 @@ pub enum InvalidDensity {
         "{what} {index} is {value}: it must be a finite number, not negative, and not all zero"
     )]
     Weight {
-        /// What the number weighs.
+        /// Kind of the weight.
         what: &'static str,
-        /// Its position.
+        /// Index of the weight.
         index: usize,
         /// The weight that was given.
         value: f64,
@@ -51,7 +51,7 @@ pub enum InvalidDensity {
          simpler polygons or a wider kernel"
     )]
     Unresolved(f64),
-    /// A place is none.
+    /// A latitude or longitude is not valid.
     #[error(transparent)]
     Place(#[from] InvalidPlace),
 }

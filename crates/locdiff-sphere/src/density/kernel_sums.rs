@@ -37,7 +37,7 @@ impl KernelSums {
         }
     }
 
-    /// Starts at other places.
+    /// Starts the sums again at other places.
     pub(super) fn start(&mut self, origin: [f64; 3], places: [[f64; 3]; PLACES]) {
         self.origin = origin;
         self.places = places.map(|place| self.relative(place));

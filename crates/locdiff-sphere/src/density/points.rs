@@ -181,7 +181,7 @@ impl Sources {
         }
     }
 
-    /// Every point for itself.
+    /// One source for each point.
     fn each(points: &PointMasses) -> Sources {
         let weights = points.places.iter().zip(points.weights());
         Sources::new(weights.map(|(place, weight)| (*place, weight, 1.0)).collect())

@@ -73,12 +73,12 @@ pub enum DensityRecord {
     },
     /// A weighted mean of densities: [`Density::mixture`].
     Mixture {
-        /// The densities.
+        /// The densities with their weights.
         parts: Vec<MixturePart>,
     },
     /// Densities multiplied, each to a power, and normalised: [`Density::product`].
     Product {
-        /// The densities.
+        /// The densities with their exponents.
         factors: Vec<ProductFactor>,
     },
 }
@@ -89,7 +89,7 @@ pub enum DensityRecord {
 pub struct MixturePart {
     /// Not negative; all weights are scaled to sum to one.
     pub weight: f64,
-    /// What is weighed.
+    /// The density that has this weight.
     pub density: DensityRecord,
 }
 
@@ -99,7 +99,7 @@ pub struct MixturePart {
 pub struct ProductFactor {
     /// The power, not negative.
     pub exponent: f64,
-    /// What is raised to it.
+    /// The density that is raised to this power.
     pub density: DensityRecord,
 }
 

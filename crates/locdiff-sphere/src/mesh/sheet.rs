@@ -15,7 +15,7 @@ const RISE_PER_CURVATURE: f64 = 4.0 * 0.5 * 0.0917 * 0.0917;
 pub(crate) struct Sheet {
     /// g at the points; −∞ where exp g is zero.
     pub(crate) values: PointValues,
-    /// Where exp g counts.
+    /// The part of the cell over which exp g is integrated.
     pub(crate) coverage: Coverage,
     /// How high g could rise between the points; −∞ if the points show all.
     pub(crate) summit: f64,
@@ -41,7 +41,7 @@ pub(crate) enum Coverage {
 }
 
 impl Coverage {
-    /// What both leave.
+    /// The part of the cell that is in both coverages.
     pub(crate) fn and(&self, other: &Coverage) -> Coverage {
         match (self, other) {
             (Coverage::Nothing, _) | (_, Coverage::Nothing) => Coverage::Nothing,
@@ -96,7 +96,7 @@ impl Sheet {
         Sheet { summit, ..Sheet::open(values) }
     }
 
-    /// Nothing is here.
+    /// A cell of which nothing is integrated.
     pub(crate) fn nothing() -> Sheet {
         let values = [[f64::NEG_INFINITY; POINTS]; POINTS];
         Sheet { coverage: Coverage::Nothing, ..Sheet::open(values) }

@@ -16,16 +16,16 @@ pub(super) struct Chains {
     /// The points of all rings, one after the other.
     points: Vec<[f64; 2]>,
     shared: SharedEdges,
-    /// By polygon, then ring.
+    /// Chains of edges, by polygon, then ring.
     chains: Vec<Chain>,
-    /// Around all chains.
+    /// Rectangle around all chains.
     sides: Rectangle,
 }
 
 /// Consecutive edges of a ring.
 #[derive(Debug, Clone)]
 pub(super) struct Chain {
-    /// Around its points.
+    /// Rectangle around the points of the chain.
     pub(super) sides: Rectangle,
     /// The numbers of its first and last point.
     ends: [u32; 2],
@@ -66,7 +66,7 @@ impl Chains {
         self.chains.len()
     }
 
-    /// Around all chains.
+    /// Rectangle around all chains.
     pub(super) fn sides(&self) -> Rectangle {
         self.sides
     }

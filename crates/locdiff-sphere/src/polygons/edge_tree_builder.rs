@@ -30,16 +30,16 @@ const NEARBY_DEGREES: f64 = 1e-10;
 /// What to do if too many edges pass through the same places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Crowds {
-    /// Answer slowly there.
+    /// Crowded places are accepted: questions there are answered slowly.
     Accepted,
-    /// Return a [`Crowd`].
+    /// Crowded places are an error: [`Crowd`].
     Rejected,
 }
 
 /// Edges that cannot be told apart by their place: there are too many everywhere.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Crowd {
-    /// One of the places.
+    /// Middle of one of these places.
     pub(super) middle: [f64; 2],
     /// The polygon that most of the edges there belong to.
     pub(super) polygon: usize,

@@ -67,9 +67,9 @@ impl Default for Resampling {
 pub struct Interval {
     /// The score of the images as they are.
     pub estimate: f64,
-    /// Lower end.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
     /// Share of such intervals that hold the true value.
     pub confidence: f64,
@@ -137,7 +137,7 @@ impl Score {
         self.statistic
     }
 
-    /// The score.
+    /// The score of all images.
     pub fn value(&self) -> f64 {
         self.statistic.of(&mut self.values.clone())
     }

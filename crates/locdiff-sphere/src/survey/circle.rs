@@ -12,7 +12,7 @@ pub(super) struct CircleBorder<'a> {
     tiling: Tiling,
     area: &'a Area,
     centre: [f64; 3],
-    /// Radians.
+    /// Radius in radians.
     radius: f64,
 }
 

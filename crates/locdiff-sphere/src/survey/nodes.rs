@@ -24,12 +24,12 @@ pub(super) struct Node {
     pub(super) rank: f64,
 }
 
-/// Holds a whole cell.
+/// A disc that contains a whole cell.
 #[derive(Debug)]
 pub(super) struct Disc {
     pub(super) leaf: usize,
     pub(super) middle: [f64; 3],
-    /// Radians.
+    /// Radius of the disc in radians.
     pub(super) reach: f64,
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Patch {
 
 /// A point of a patch with what it stands for.
 pub(super) struct Point {
-    /// Its row and column.
+    /// Row and column of the point.
     pub(super) index: (usize, usize),
     pub(super) theta: f64,
     pub(super) phi: f64,

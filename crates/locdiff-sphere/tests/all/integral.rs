@@ -116,7 +116,7 @@ fn a_constant_shifts_the_logarithm() {
 
 #[test]
 fn the_sharpest_encoding_at_47_is_the_known_number() {
-    // math.md: A = 173.62 for a clean encoding at L = 47.
+    // The known number: A = 173.62 for a clean encoding at L = 47.
     let e = Coefficients::of(LatLon::new(-12.0, 77.0).unwrap(), 47);
     let integral = Integrator::new(47).log_integral_exp(&e);
     assert!((integral.value - 173.62).abs() < 0.005, "{integral:?}");

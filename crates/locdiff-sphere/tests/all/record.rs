@@ -252,7 +252,7 @@ fn refusals_name_both_sides() {
         )
     };
     let product = |exponent: f64| json!({ "kind": "product", "factors": [{ "exponent": exponent, "density": flat }] });
-    let parts = vec![json!({ "weight": 1.0, "density": flat }); 40];
+    let parts = vec![json!({ "weight": 1.0, "density": flat }); 300];
     let cells = |cells: &[&str], masses: &[f64]| json!({ "kind": "cells", "cells": cells, "masses": masses });
     for (record, words) in [
         (
@@ -286,7 +286,7 @@ fn refusals_name_both_sides() {
         (nested(5), "more than 4 deep"),
         (
             json!({ "kind": "mixture", "parts": parts }),
-            "there are 33 parts: there may be 32 at most",
+            "there are 257 parts: there may be 256 at most",
         ),
         (json!({ "kind": "mixture", "parts": [] }), "no parts"),
         (product(1e3), "exponent 1000 of a product: it must be between 0 and 100"),

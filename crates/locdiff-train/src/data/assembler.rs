@@ -38,7 +38,7 @@ pub(crate) struct Assembler {
     used: u64,
     /// The next window that is asked for.
     ahead: Cursor,
-    /// Its order of row groups.
+    /// Order of the row groups in this epoch.
     order: Vec<u32>,
     current: Window,
     position: Position,

@@ -50,11 +50,11 @@ pub enum DataError {
         what: &'static str,
         /// The shard that differs.
         shard: String,
-        /// What it has.
+        /// Value of that shard.
         found: String,
         /// The other shard.
         other: String,
-        /// What the other one has.
+        /// Value of the other shard.
         expected: String,
     },
     /// A row can't be written.
@@ -72,7 +72,7 @@ pub enum DataError {
         what: &'static str,
         /// The value in the position.
         position: String,
-        /// What this stream has.
+        /// Value of this stream.
         here: String,
     },
     /// A whole epoch went by without a row: all were held out or bad.

@@ -22,6 +22,13 @@ use super::source::Pieces;
 use super::split::Part;
 use super::stream::Ids;
 
+/// How many times larger than in the file a row group may be in memory. Embeddings are hardly compressed.
+const MOST_EXPANSION: u64 = 1000;
+/// What a row group may take in memory however small it is in the file.
+const ALWAYS_BYTES: u64 = 16 << 20;
+/// What a row takes besides its embedding: id and place.
+const ROW_BYTES: usize = 64;
+
 /// A decoded row group.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
@@ -206,6 +213,14 @@ fn decode(set: &Shared, shard: &Shard, group: usize) -> Result<Columns, Fault> {
         }
     }
     let rows = shard.rows(group);
+    let (stride, numbers) = (set.layout.stride(), set.layout.numbers);
+    // A few bytes can stand for any number of equal rows, and these need memory.
+    let row_bytes = (stride * numbers.bytes() + ROW_BYTES) as u64;
+    let stored: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+    let most = stored.saturating_mul(MOST_EXPANSION).saturating_add(ALWAYS_BYTES);
+    if (rows as u64).saturating_mul(row_bytes) > most {
+        return Err(Fault::Bad(format!("its footer has {rows} rows, its columns {stored} bytes")));
+    }
     let small = read_columns(shard, group, &pieces, &[ID, LATITUDE, LONGITUDE])?;
     let (mut ids, mut latitudes, mut longitudes) = (Vec::new(), Vec::new(), Vec::new());
     for batch in &small {
@@ -216,7 +231,6 @@ fn decode(set: &Shared, shard: &Shard, group: usize) -> Result<Columns, Fault> {
     if ids.len() != rows {
         return Err(Fault::Bad(format!("it has {} rows, its footer has {rows}", ids.len())));
     }
-    let (stride, numbers) = (set.layout.stride(), set.layout.numbers);
     let mut embeddings = Values::zeros(numbers, rows * stride);
     let mut broken = Vec::new();
     let chunk = column(metadata, EMBEDDING)?;
@@ -258,7 +272,18 @@ fn read_columns(
         .with_projection(mask)
         .with_batch_size(shard.rows(group).clamp(1, 8192))
         .build()?;
-    Ok(reader.collect::<Result<Vec<_>, _>>()?)
+    let (mut batches, mut rows) = (Vec::new(), 0);
+    for batch in reader {
+        let batch = batch?;
+        rows += batch.num_rows();
+        // Pages may have more rows than the footer, without end.
+        if rows > shard.rows(group) {
+            let expected = shard.rows(group);
+            return Err(Fault::Bad(format!("its footer has {expected} rows, its pages more")));
+        }
+        batches.push(batch);
+    }
+    Ok(batches)
 }
 
 fn named<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, Fault> {

@@ -71,7 +71,7 @@ pub struct Layout {
     pub width: usize,
     /// Embeddings of each row, made from augmented views of its image; 1 without augmentation.
     pub views: usize,
-    /// How they are stored.
+    /// Precision of the numbers.
     pub numbers: Numbers,
 }
 
@@ -106,7 +106,7 @@ impl Layout {
     }
 
     /// Reads metadata and checks columns, of our files and of those that others wrote; otherwise
-    /// says what is wrong.
+    /// states what is wrong.
     pub(crate) fn of(schema: &Schema, metadata: &[KeyValue]) -> Result<Layout, String> {
         let value = |key: &str| {
             let entry = metadata.iter().find(|entry| entry.key == key);

@@ -40,7 +40,7 @@ impl Default for WriteOptions {
 /// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// Files.
+    /// Number of files.
     pub shards: usize,
     /// Rows in all of them.
     pub rows: u64,
@@ -84,7 +84,7 @@ pub struct ShardWriter {
 /// Whether the rows of a shard have places. Training reads only shards that have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Places {
-    /// Every row has one.
+    /// Every row has a place.
     Known,
     /// Latitude and longitude may be null.
     Unknown,

@@ -20,9 +20,9 @@ const EXTENSION: &str = ".parquet";
 /// A directory or prefix with shards.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// On this machine.
+    /// A directory of this machine.
     Directory(PathBuf),
-    /// In an object store.
+    /// A prefix in an object store.
     Store(Store),
 }
 

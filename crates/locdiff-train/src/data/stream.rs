@@ -22,7 +22,7 @@ pub struct StreamOptions {
     pub seed: u64,
     /// Row groups whose rows are shuffled together. Twice as many are held in memory.
     pub buffer_groups: usize,
-    /// Which rows.
+    /// Rows of training, of validation, or all.
     pub part: Part,
     /// Whether batches have ids.
     pub ids: Ids,
@@ -60,7 +60,7 @@ pub enum Ids {
     /// They have none: training needs none.
     #[default]
     Omit,
-    /// They have them.
+    /// Rows carry their ids.
     Include,
 }
 
@@ -80,7 +80,7 @@ pub enum StoredViews {
 pub struct Batch {
     /// Of each row, or empty: see [`StreamOptions::ids`].
     pub ids: Vec<String>,
-    /// Of each row.
+    /// True place of each row.
     pub places: Vec<LatLon>,
     /// `[rows, width]`, one view of each row; or `[rows, views, width]`: see [`StreamOptions::views`].
     pub embeddings: Vec<f32>,
@@ -90,7 +90,7 @@ pub struct Batch {
 /// epochs times [`Dataset::rows`](crate::Dataset::rows).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
-    /// In batches.
+    /// Rows that were delivered in batches.
     pub delivered: u64,
     /// Of the other part of the split. Counted, like the next, when their window begins.
     pub held_out: u64,

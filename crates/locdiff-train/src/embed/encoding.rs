@@ -29,7 +29,7 @@ pub(super) enum Ended {
 pub(super) struct Encoding<'a> {
     pub(super) embedder: &'a dyn Embedder,
     pub(super) options: &'a EmbedOptions,
-    /// Per batch.
+    /// Images per batch.
     pub(super) images: usize,
     pub(super) output: &'a mut Output,
     pub(super) began: Instant,

@@ -26,7 +26,7 @@ pub enum EmbedError {
     /// The input is nothing that images can be taken from.
     #[error("{path} cannot be embedded: {reason}", path = path.display())]
     Input {
-        /// The input.
+        /// File or folder of the input.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
@@ -61,11 +61,11 @@ pub enum EmbedError {
         "the encoder made {found} numbers of {pictures} pictures, {width} per picture were expected"
     )]
     Encoder {
-        /// What it gave.
+        /// Numbers that the encoder returned.
         found: usize,
-        /// What it was given.
+        /// Pictures that the encoder was given.
         pictures: usize,
-        /// Its own description.
+        /// Length of an embedding by the encoder's own description.
         width: usize,
     },
 }

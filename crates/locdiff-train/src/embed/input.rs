@@ -13,7 +13,7 @@ use super::{Share, manifest, tars};
 /// A file in a list.
 #[derive(Debug)]
 pub struct Listed {
-    /// If it isn't its path.
+    /// Id, if it differs from the path.
     pub id: Option<String>,
     /// Below the input's root, or absolute.
     pub path: PathBuf,

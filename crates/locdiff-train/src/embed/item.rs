@@ -10,7 +10,7 @@ use super::pipeline::Waiting;
 /// An image of the input, not yet read or decoded.
 #[derive(Debug)]
 pub struct Item {
-    /// Names its row.
+    /// Id of the row.
     pub id: String,
     /// Where it is, for messages: a path, or a tar and the member in it.
     pub path: String,
@@ -66,7 +66,7 @@ impl Bad {
     pub(super) const PANIC: &str = "panic";
     pub(super) const NOT_FINITE: &str = "not-finite";
 
-    /// For a reason.
+    /// An image that is skipped, with the kind of its problem.
     pub(crate) fn new(kind: &'static str, message: impl ToString) -> Bad {
         Bad { kind, message: message.to_string() }
     }
@@ -77,9 +77,9 @@ impl Bad {
 pub enum Stated {
     /// Nothing: Exif data may have a place.
     Nothing,
-    /// A place.
+    /// A place was stated.
     At(LatLon),
-    /// Something that is no place. Such an image is skipped: what the camera says may be as
+    /// Something that is no place. Such an image is skipped: what the camera states may be as
     /// wrong, and a row in the wrong place is worse than none.
     Wrong(String),
 }

@@ -136,7 +136,7 @@ impl Output {
         self.journal.begin(Identity { part, settings, stride })
     }
 
-    /// Ends the last part.
+    /// Writes the last part and ends the output.
     pub(super) fn finish(mut self, watch: &mut dyn FnMut(&Path)) -> Result<Progress, EmbedError> {
         if self.now.items > self.record.progress.items {
             self.end_part(watch)?;

@@ -29,14 +29,14 @@ pub(super) struct Record {
 /// What is in whole parts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Progress {
-    /// With at least one row.
+    /// Parts with at least one row.
     pub(super) parts: u64,
     /// Images that were looked at.
     pub(super) items: u64,
     pub(super) rows: u64,
-    /// Of the rows.
+    /// Rows without a place.
     pub(super) without_place: u64,
-    /// Images, by kind.
+    /// Skipped images, by kind.
     pub(super) skipped: BTreeMap<String, u64>,
     /// Length of `skipped.csv`. What is after that belongs to the part in progress.
     pub(super) skipped_csv_bytes: u64,

@@ -13,7 +13,7 @@ use std::str::FromStr;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// From 1 on.
+    /// Number of the share, from 1 on.
     number: u32,
     of: u32,
 }
@@ -35,12 +35,12 @@ impl Share {
         }
     }
 
-    /// Which one, from 1 on.
+    /// Number of the share, from 1 on.
     pub fn number(self) -> u32 {
         self.number
     }
 
-    /// How many there are.
+    /// Number of shares.
     pub fn of(self) -> u32 {
         self.of
     }

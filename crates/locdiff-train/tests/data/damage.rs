@@ -3,8 +3,14 @@
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::path::Path;
+use std::sync::Arc;
 
+use arrow_array::{ArrayRef, Float64Array, ListArray, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field};
 use locdiff_train::{DataError, Dataset, Numbers, OnBadShard, StreamOptions};
+use parquet::arrow::ArrowWriter;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
 
 use crate::sets::{checked_rows, layout, new_set, open, options, write};
 
@@ -137,4 +143,37 @@ fn shards_that_do_not_belong_together_are_named_with_both_sides() {
             assert!(error.ends_with(expected.rsplit(' ').next().unwrap()), "{error}");
         }
     }
+}
+
+/// A shard of a few kilobytes, whose equal rows are not repeated, must not ask for all memory.
+#[test]
+fn rows_that_few_bytes_stand_for_are_not_read() {
+    const ROWS: usize = 50_000;
+    let lists = ListArray::new_null(Arc::new(Field::new("element", DataType::Float32, true)), ROWS);
+    let columns: [(&str, ArrayRef); 4] = [
+        ("id", Arc::new(StringArray::from(vec!["a"; ROWS]))),
+        ("latitude", Arc::new(Float64Array::from(vec![1.0; ROWS]))),
+        ("longitude", Arc::new(Float64Array::from(vec![1.0; ROWS]))),
+        ("embedding", Arc::new(lists)),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let metadata = [
+        ("locdiff.format", "locdiff-embeddings"),
+        ("locdiff.version", "1"),
+        ("locdiff.encoder", "test"),
+        ("locdiff.width", "1048576"),
+        ("locdiff.views", "1024"),
+    ];
+    let metadata = metadata.map(|(key, value)| KeyValue::new(key.to_owned(), value.to_owned()));
+    let properties =
+        WriterProperties::builder().set_key_value_metadata(Some(metadata.to_vec())).build();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("shard-00000.parquet");
+    let file = fs::File::create(&path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    assert!(fs::metadata(&path).unwrap().len() < 10_000);
+    let error = first_error(&open(directory.path(), OnBadShard::Fail).unwrap()).to_string();
+    assert!(error.contains("its footer has 50000 rows, its columns"), "{error}");
 }

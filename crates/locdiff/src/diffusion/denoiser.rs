@@ -22,6 +22,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::tensors::fused::{modulate, sine};
 
+/// Networks of a higher degree would have more weights than any machine has memory.
+const MOST_DEGREE: usize = 1023;
+/// The same of the other widths.
+const MOST_WIDTH: usize = 1 << 20;
+
 /// Everything that fixes the network's shape.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DenoiserConfig {
@@ -79,14 +84,72 @@ impl DenoiserConfig {
         coefficient_count(self.max_degree)
     }
 
+    /// What is wrong with the numbers, if anything. Files of others may contain any.
+    pub fn problem(&self) -> Option<String> {
+        let &DenoiserConfig { max_degree, condition_size, time_size, depth, .. } = self;
+        if max_degree > MOST_DEGREE {
+            return Some(format!("max_degree is {max_degree}, it must be {MOST_DEGREE} at most"));
+        }
+        let widths = [
+            ("condition_size", condition_size),
+            ("time_size", time_size),
+            ("bottleneck", self.bottleneck.unwrap_or(1)),
+            ("head_rank", self.head_rank.unwrap_or(1)),
+        ];
+        if let Some((name, width)) = widths.iter().find(|(_, w)| !(1..=MOST_WIDTH).contains(w)) {
+            return Some(format!("{name} is {width}, it must be from 1 to {MOST_WIDTH}"));
+        }
+        if !time_size.is_multiple_of(2) {
+            return Some(format!("time_size is {time_size}, it must be even"));
+        }
+        let d = self.coefficients();
+        if depth >= usize::BITS as usize || d >> depth == 0 {
+            return Some(format!("{d} coefficients cannot be halved {depth} times"));
+        }
+        if !(0.0..=1.0).contains(&self.dropout) {
+            return Some(format!("dropout is {}, it must be from 0 to 1", self.dropout));
+        }
+        let is_fine = self.frequency > 0.0 && self.frequency.is_finite();
+        (!is_fine).then(|| format!("frequency is {}, it must be positive", self.frequency))
+    }
+
+    /// How many weights a network of this shape has, if [`problem`](DenoiserConfig::problem) finds none.
+    pub fn weights(&self) -> u64 {
+        let size = |number: usize| number as u64;
+        let d = self.coefficients();
+        let module = |input: usize, output: usize| {
+            let width = self.bottleneck.unwrap_or(output);
+            let inputs = size(input) + size(self.condition_size);
+            let of_time = (size(self.time_size) + 1) * 2 * size(width);
+            inputs * size(width) + of_time + (size(width) + 1) * size(output)
+        };
+        let widths: Vec<usize> = (0..=self.depth).map(|k| d >> k).collect();
+        let mut input = d;
+        let mut count = size(self.condition_size);
+        for width in &widths {
+            count += module(input, *width);
+            input = *width;
+        }
+        for width in widths.iter().rev() {
+            count += module(input, *width);
+            input = 2 * width;
+        }
+        count
+            + match self.head_rank {
+                None => (size(input) + 1) * size(d),
+                Some(rank) => size(input) * size(rank) + (size(rank) + 1) * size(d),
+            }
+    }
+
     /// A network with random weights; the same seed of the device gives the same network.
     ///
     /// # Panics
-    /// If the widths don't allow so many halvings, or the time embedding is odd.
+    /// If there is a [`problem`](DenoiserConfig::problem).
     pub fn init(&self, device: &Device) -> Denoiser {
+        if let Some(problem) = self.problem() {
+            panic!("{problem}");
+        }
         let d = self.coefficients();
-        assert!(d >> self.depth > 0, "{d} coefficients cannot be halved {} times", self.depth);
-        assert!(self.time_size.is_multiple_of(2), "time_size {} is odd", self.time_size);
         // d, d/2, d/4 …
         let widths: Vec<usize> = (0..=self.depth).map(|k| d >> k).collect();
         let mut down = Vec::new();
@@ -315,5 +378,45 @@ impl SirenModule {
         let product = hidden.matmul(self.out.weight.val()); // [batch, d_out]
         let bias = self.out.bias.as_ref().expect("the sine's linear map has a bias").val();
         sine(product, bias, self.frequency)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_counted_before_they_are_made() {
+        let device = Device::flex();
+        let plain = DenoiserConfig { time_size: 6, ..DenoiserConfig::new(4, 3) };
+        let narrow = DenoiserConfig { bottleneck: Some(2), head_rank: Some(3), ..plain.clone() };
+        let deep = DenoiserConfig { depth: 3, condition_size: 9, ..plain.clone() };
+        for config in [plain, narrow, deep] {
+            assert_eq!(config.problem(), None);
+            assert_eq!(config.weights(), config.init(&device).num_params() as u64, "{config:?}");
+        }
+    }
+
+    /// Each of them panicked, or took all memory, when a model with such a `config.json` was opened.
+    #[test]
+    fn shapes_of_no_network_are_problems() {
+        let plain = DenoiserConfig::new(4, 3);
+        for (config, word) in [
+            (DenoiserConfig { max_degree: usize::MAX, ..plain.clone() }, "max_degree"),
+            (DenoiserConfig { max_degree: 60_000, ..plain.clone() }, "max_degree"),
+            (DenoiserConfig { condition_size: 0, ..plain.clone() }, "condition_size"),
+            (DenoiserConfig { condition_size: usize::MAX, ..plain.clone() }, "condition_size"),
+            (DenoiserConfig { time_size: 7, ..plain.clone() }, "even"),
+            (DenoiserConfig { time_size: 0, ..plain.clone() }, "time_size"),
+            (DenoiserConfig { bottleneck: Some(usize::MAX), ..plain.clone() }, "bottleneck"),
+            (DenoiserConfig { head_rank: Some(0), ..plain.clone() }, "head_rank"),
+            (DenoiserConfig { depth: 5, ..plain.clone() }, "halved 5 times"),
+            (DenoiserConfig { depth: 64, ..plain.clone() }, "halved 64 times"),
+            (DenoiserConfig { dropout: 1.5, ..plain.clone() }, "dropout"),
+            (DenoiserConfig { frequency: f64::NAN, ..plain.clone() }, "frequency"),
+        ] {
+            let problem = config.problem().expect(word);
+            assert!(problem.contains(word), "{problem}");
+        }
     }
 }

@@ -10,6 +10,7 @@ mod standardization;
 
 pub use denoiser::{Denoiser, DenoiserConfig, Dropped};
 pub use objective::{Loss, Objective, Points, Quadrature, encoding_width_km};
+pub(crate) use sampler::rows_of;
 pub use sampler::{
     Diffusion, DiffusionConfig, Meaning, Method, SampleOptions, Step, coefficients_of,
 };

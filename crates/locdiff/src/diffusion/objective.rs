@@ -42,7 +42,7 @@ pub enum Objective {
 }
 
 impl Objective {
-    /// As people call it.
+    /// Name of the objective in running text.
     pub fn in_words(self) -> &'static str {
         match self {
             Objective::ReverseKl => "reverse KL",

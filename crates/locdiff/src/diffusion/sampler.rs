@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Tensor};
-use locdiff_sphere::{Coefficients, Density, Grid, Integrator};
+use locdiff_sphere::{Coefficients, Density, Grid, Integrator, InvalidCoefficients};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
@@ -32,7 +32,7 @@ pub struct DiffusionConfig {
     pub denoiser: DenoiserConfig,
     /// The noise levels.
     pub schedule: ScheduleConfig,
-    /// What it is trained for.
+    /// The loss that the network was trained with, which decides what its output means.
     pub objective: Objective,
     /// How its integrals are taken in training.
     pub quadrature: Quadrature,
@@ -194,7 +194,7 @@ impl Diffusion {
         &self.denoiser
     }
 
-    /// Where it computes.
+    /// Device that the weights are on.
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -404,13 +404,19 @@ impl Diffusion {
 /// # Panics
 /// If a number is not finite, or a row's length is not a square.
 pub fn coefficients_of(output: &Tensor<2>) -> Vec<Coefficients> {
+    let rows = rows_of(output).into_iter();
+    rows.map(|row| row.expect("the network gives finite coefficients")).collect()
+}
+
+/// The rows of a tensor as coefficients; an error if a number is not finite, as damaged weights give them.
+pub(crate) fn rows_of(output: &Tensor<2>) -> Vec<Result<Coefficients, InvalidCoefficients>> {
     let [_, size] = output.dims();
     let values: Vec<f32> = output.to_data().try_to_vec().expect("numbers of the backend are f32");
     values
         .chunks_exact(size)
         .map(|row| {
             let row = row.iter().map(|value| f64::from(*value)).collect();
-            Coefficients::from_vec(row).expect("the network gives finite coefficients")
+            Coefficients::from_vec(row)
         })
         .collect()
 }

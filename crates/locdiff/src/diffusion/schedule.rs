@@ -49,6 +49,9 @@ pub enum InvalidSchedule {
     /// There are no steps.
     #[error("a schedule of 0 steps: use at least 1")]
     NoSteps,
+    /// There are more steps than are of any use.
+    #[error("a schedule of {0} steps: use at most {MOST_STEPS}")]
+    TooManySteps(usize),
     /// The last step still tells the place.
     #[error(
         "the {kind:?} schedule of {steps} steps leaks: at its last step (L+1)²·ᾱ/(1−ᾱ) is {leakage:.3} \
@@ -71,6 +74,9 @@ pub enum InvalidSchedule {
 /// their number, the whole information at the last step.
 pub const LEAKAGE_LIMIT: f64 = 0.1;
 
+/// Each step takes memory; published diffusions have 1,000.
+const MOST_STEPS: usize = 100_000;
+
 /// The noise levels of a diffusion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
@@ -85,6 +91,9 @@ impl Schedule {
         let ScheduleConfig { kind, steps } = config;
         if steps == 0 {
             return Err(InvalidSchedule::NoSteps);
+        }
+        if steps > MOST_STEPS {
+            return Err(InvalidSchedule::TooManySteps(steps));
         }
         let alpha_bars = alpha_bars(config, max_degree);
         let schedule = Schedule { config, alpha_bars };
@@ -203,7 +212,7 @@ mod tests {
 
     #[test]
     fn the_unscaled_linear_schedule_would_leak() {
-        // math.md: β from 1e-4 to 0.02 over 200 steps ends at ᾱ = 0.13.
+        // β from 1e-4 to 0.02 over 200 steps ends at ᾱ = 0.13.
         let bars = (0..200)
             .fold(1.0, |bar, t| bar * (1.0 - (1e-4 + f64::from(t) / 199.0 * (0.02 - 1e-4))));
         assert!((bars - 0.13_f64).abs() < 0.01, "{bars}");

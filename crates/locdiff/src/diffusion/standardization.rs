@@ -103,6 +103,11 @@ impl Standardization {
             let lengths = format!("{} means, {} deviations", mean.len(), deviation.len());
             return Err(wrong(lengths));
         }
+        let is_fine = mean.iter().all(|number| number.is_finite())
+            && deviation.iter().all(|number| number.is_finite() && *number > 0.0);
+        if !is_fine {
+            return Err(wrong("means must be finite, and deviations positive".to_owned()));
+        }
         Ok(Standardization { mean, deviation })
     }
 }

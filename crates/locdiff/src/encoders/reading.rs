@@ -7,7 +7,7 @@ use crate::photo::Preprocessing;
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub enum Reading {
-    /// As in its files.
+    /// As the encoder's files state.
     #[default]
     Published,
     /// Pictures prepared as plonk does, in another size than in the files.

@@ -27,7 +27,7 @@ pub struct EncoderRecord {
     /// The commit on the hub that the weights are of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// Of the file of weights.
+    /// SHA-256 of the file of weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
     /// What is done to pictures beforehand.
@@ -51,7 +51,7 @@ pub enum DifferentEncoder {
     Embeddings {
         /// The one that was expected.
         expected: String,
-        /// The one that was found.
+        /// The encoder that was found.
         found: String,
         /// Between the embeddings of the test picture; 0 if they have other lengths.
         cosine: f64,
@@ -61,7 +61,7 @@ pub enum DifferentEncoder {
     Identities {
         /// The one that was expected.
         expected: String,
-        /// The one that was found.
+        /// The encoder that was found.
         found: String,
     },
 }

@@ -45,17 +45,17 @@ pub enum InvalidConstraint {
     /// A box or circle that isn't one.
     #[error("`{text}`: {source}")]
     Area {
-        /// What was written.
+        /// The text of the constraint.
         text: String,
-        /// What is wrong with it.
+        /// Why the area is not valid.
         source: InvalidArea,
     },
     /// A circle around no place.
     #[error("`{text}`: {source}")]
     Place {
-        /// What was written.
+        /// The text of the constraint.
         text: String,
-        /// What is wrong with it.
+        /// Why the place is not valid.
         source: InvalidPlace,
     },
     /// A file that can't be read.
@@ -79,7 +79,7 @@ pub enum InvalidConstraint {
     Polygons {
         /// Path of the GeoJSON file.
         path: String,
-        /// What is wrong with them.
+        /// Why the polygons are not valid.
         source: InvalidArea,
     },
 }

@@ -22,7 +22,7 @@ pub enum Continent {
     Antarctica,
     /// From Turkey to Japan, without Russia.
     Asia,
-    /// With all of Russia.
+    /// Europe, with all of Russia.
     Europe,
     /// With Greenland, Central America and the Caribbean.
     NorthAmerica,

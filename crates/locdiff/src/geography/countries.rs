@@ -9,7 +9,7 @@ use locdiff_sphere::{Area, LatLon, MultiPolygon};
 
 static FILE: &[u8] = include_bytes!("../../assets/countries.bin");
 const UNITS_PER_DEGREE: f64 = 1000.0;
-/// About 5 km.
+/// Distance at which coasts are sampled: about 5 km.
 const COAST_STEP_DEGREES: f64 = 0.05;
 
 /// Polygons of rings of points [longitude, latitude].
@@ -33,15 +33,15 @@ pub enum UnknownCountry {
     /// There is no country of that name or code.
     #[error("there is no country `{name}`{}", .nearest.as_ref().map(|near| format!(" (did you mean {near}?)")).unwrap_or_default())]
     Name {
-        /// What was written.
+        /// The name that is unknown.
         name: String,
         /// What may have been meant.
         nearest: Option<String>,
     },
-    /// More than one has it.
+    /// Several countries match the name.
     #[error("`{name}` can be {candidates}: use one of these names")]
     Ambiguous {
-        /// What was written.
+        /// The ambiguous name.
         name: String,
         /// What may have been meant.
         candidates: String,
@@ -76,7 +76,7 @@ impl Country {
         &self.name
     }
 
-    /// Its land.
+    /// Land of the country.
     pub fn area(&self) -> &Area {
         self.area.get_or_init(|| {
             Area::Polygons(MultiPolygon::new(self.polygons.clone()).expect("tested"))

@@ -74,9 +74,9 @@ pub fn place_name(place: LatLon) -> PlaceName {
 /// Something on a map that has a name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MapName {
-    /// What it is called.
+    /// Name of the country or town.
     pub name: String,
-    /// Where to write it.
+    /// Where a map writes the name.
     pub place: LatLon,
     /// Whether it is a country; if not, a town.
     pub is_country: bool,

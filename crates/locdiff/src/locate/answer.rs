@@ -43,11 +43,11 @@ pub struct Answer {
     pub candidates: Vec<CandidateFacts>,
     /// A circle of this radius around the place holds half of everything.
     pub radius_50_km: f64,
-    /// And nine tenths.
+    /// Radius of the circle around the place that contains 90 %.
     pub radius_90_km: f64,
     /// The area of the smallest region that holds half of everything.
     pub area_50_km2: f64,
-    /// And nine tenths.
+    /// Area of the smallest region that contains 90 %.
     pub area_90_km2: f64,
     /// Width of the kernel that spread points or samples: finer detail isn't known.
     pub kernel_km: Option<f64>,
@@ -77,7 +77,7 @@ pub struct ImageFacts {
     pub name: Option<String>,
     /// Of its bytes; missing if there are none.
     pub sha256: Option<String>,
-    /// How many.
+    /// Size of the file in bytes.
     pub bytes: Option<usize>,
     /// Pixels, upright; missing if it could not be read.
     pub width: Option<u32>,
@@ -85,20 +85,20 @@ pub struct ImageFacts {
     pub height: Option<u32>,
 }
 
-/// Which model answered.
+/// Identity of the model that answered.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModelFacts {
     /// Name, as `--model` takes it.
     pub name: String,
     /// Changes with whatever changes answers.
     pub version: String,
-    /// In a line.
+    /// Description of the model in a line.
     pub description: String,
     /// Whether masses are probabilities. If not, they are scores.
     pub calibrated: bool,
     /// What its numbers silently assume.
     pub prior: Option<String>,
-    /// Why it was asked.
+    /// Why this model was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chosen_because: Option<String>,
 }
@@ -110,10 +110,10 @@ pub struct PlaceFacts {
     pub latitude: f64,
     /// Degrees.
     pub longitude: f64,
-    /// What is there, in words.
+    /// Name of the place in words.
     #[serde(rename = "name")]
     pub words: String,
-    /// And in parts.
+    /// Town, district and country.
     #[serde(flatten)]
     pub name: PlaceName,
 }
@@ -218,7 +218,7 @@ impl Default for AnswerOptions {
 }
 
 impl Answer {
-    /// What is said of an image. `gps` is the place that the camera recorded.
+    /// The facts of an image. `gps` is the place that the camera recorded.
     pub fn new(
         image: ImageFacts,
         estimate: &Estimate,
@@ -350,7 +350,7 @@ impl PointFacts {
 }
 
 impl FootprintFacts {
-    /// A footprint, rounded.
+    /// The facts of a footprint, with rounded numbers.
     pub fn new(footprint: &Footprint) -> FootprintFacts {
         FootprintFacts {
             corners: footprint.corners.map(PointFacts::new),

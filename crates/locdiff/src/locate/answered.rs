@@ -35,7 +35,7 @@ impl ReadPicture {
     pub fn from_reader(name: &Path, reader: impl Read) -> Result<ReadPicture, PhotoError> {
         let unreadable = |source| PhotoError::Unreadable { path: name.to_owned(), source };
         let mut bytes = Vec::new();
-        // One byte more than a picture may have tells that it has too many.
+        // One byte more than a picture may have is read, to find that it has too many.
         let limit = ReadOptions::default().max_bytes.saturating_add(1);
         reader.take(limit).read_to_end(&mut bytes).map_err(unreadable)?;
         ReadPicture::decode(Some(name.display().to_string()), &bytes)
@@ -62,7 +62,7 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// What is said of a picture.
+    /// The facts of a picture.
     pub fn new(
         estimate: Estimate,
         because: ChosenBecause,

@@ -23,17 +23,17 @@ pub struct Calibration {
     pub background: f64,
     /// The model that it is for: [`ModelIdentity::version`](super::ModelIdentity::version).
     pub model_version: String,
-    /// How it was asked.
+    /// The inference that the calibration is for.
     pub inference: Inference,
     /// What it was fitted and checked on.
     pub data: String,
-    /// SHA-256 of the places of those rows: tells whether another file of that name has other rows.
+    /// SHA-256 of the places of those rows: differs if another file of that name has other rows.
     pub places_sha256: String,
     /// Rows that it was fitted on.
     pub fitted_rows: usize,
     /// Other rows, of which the figures are.
     pub checked_rows: usize,
-    /// Without the calibration.
+    /// Coverage without the calibration.
     pub before: Coverage,
     /// Coverage with the calibration.
     pub after: Coverage,
@@ -44,7 +44,7 @@ pub struct Calibration {
 pub struct Coverage {
     /// The share of truths, in percent, in the smallest region of 50 %.
     pub within_50: f64,
-    /// And of 90 %.
+    /// Share of true places in the 90 % region, in percent.
     pub within_90: f64,
     /// Mean of −log density per steradian at the truth.
     pub nll_nats: f64,

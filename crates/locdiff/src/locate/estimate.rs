@@ -30,7 +30,7 @@ pub struct Estimate {
 pub struct Candidate {
     /// The top of the peak.
     pub place: LatLon,
-    /// What is there.
+    /// Name of the place.
     pub name: PlaceName,
     /// The probability of the whole peak, or the model's score if it isn't calibrated.
     pub mass: f64,
@@ -43,7 +43,7 @@ pub struct Candidate {
 pub struct Summary {
     /// The answer as one place, by [`Inference::decode`].
     pub place: LatLon,
-    /// What is there.
+    /// Name of the place.
     pub name: PlaceName,
     /// Distinct places, the most probable first; at least one.
     pub candidates: Vec<Candidate>,
@@ -53,14 +53,14 @@ pub struct Summary {
     pub radius_90_km: f64,
     /// The area of the smallest region that holds half of everything.
     pub area_50_km2: f64,
-    /// And nine tenths.
+    /// Area of the smallest region that contains 90 %.
     pub area_90_km2: f64,
     /// Width of the kernel that spread point masses, if there were any: finer detail isn't known.
     pub kernel_km: Option<f64>,
 }
 
 impl Estimate {
-    /// A model's answer.
+    /// An estimate from the density that a model returned.
     pub fn new(
         located: impl Into<Located>,
         model: ModelIdentity,

@@ -114,7 +114,7 @@ impl Geolocator {
         &self.identity
     }
 
-    /// How it is asked.
+    /// The inference options, resolved.
     pub fn inference(&self) -> &Inference {
         &self.inference
     }

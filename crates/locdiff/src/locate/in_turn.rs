@@ -11,9 +11,9 @@ use crate::photo::Photo;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChosenBecause {
-    /// Somebody named it.
+    /// The user named the model.
     Named,
-    /// It is asked first.
+    /// The model is the first of those that are asked.
     First,
     /// It is asked first, and accepted the picture.
     AcceptedPicture,

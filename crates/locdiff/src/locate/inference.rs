@@ -178,7 +178,7 @@ pub struct InferenceOptions {
     pub width_km: Option<f64>,
 }
 
-/// How a network is asked.
+/// How the network's output becomes an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -222,7 +222,7 @@ impl Sampler {
         matches!(self, Sampler::Ddim | Sampler::Flow | Sampler::Exact)
     }
 
-    /// As people write it.
+    /// Name of the sampler in options and records.
     pub fn name(self) -> &'static str {
         match self {
             Sampler::OnePass => "one-pass",
@@ -239,7 +239,7 @@ impl Decode {
     pub const ALL: [Decode; 5] =
         [Decode::Mode, Decode::Mean, Decode::Kl, Decode::Geoscore, Decode::Distance];
 
-    /// As people write it.
+    /// Name of the rule in options and records.
     pub fn name(self) -> &'static str {
         match self {
             Decode::Mode => "mode",
@@ -300,9 +300,9 @@ pub enum InvalidInference {
     Name {
         /// Name of the option.
         option: &'static str,
-        /// What was written.
+        /// The text that is not a value of the option.
         text: String,
-        /// What can be written.
+        /// Values that the option has.
         known: &'static str,
     },
     /// A number that makes no sense.
@@ -310,7 +310,7 @@ pub enum InvalidInference {
     Range {
         /// Name of the option.
         option: &'static str,
-        /// What was asked for.
+        /// The value that is out of range.
         value: f64,
         /// Smallest value that is accepted.
         low: f64,

@@ -119,7 +119,7 @@ impl From<Density> for Located {
 pub struct Frame {
     /// Which step: 0 is pure noise.
     pub step: usize,
-    /// The last step.
+    /// Number of the last step.
     pub of: usize,
     /// What the network makes of the latent there.
     pub density: DensityRecord,
@@ -132,7 +132,7 @@ pub struct ModelIdentity {
     pub name: String,
     /// Changes with the weights and whatever else changes answers.
     pub version: String,
-    /// What it is, in a line.
+    /// Description of the model in a line.
     pub description: String,
     /// Whether 90 % means that nine of ten such answers hold the truth. If not, the numbers are
     /// the model's scores, and must not be called probabilities.
@@ -148,15 +148,15 @@ pub enum NotItsKind {
     /// The picture is not of the model's kind: ask another model.
     #[error("not a picture for this model: {0}")]
     Other(String),
-    /// It may be of the right kind, but nothing in it tells where it was taken.
+    /// It may be of the right kind, but matches no place.
     #[error("no answer: {0}")]
     TellsNothing(String),
-    /// It was taken elsewhere.
+    /// The picture was not taken in the area that was given.
     #[error("within {within}: {reason}")]
     Outside {
-        /// Where it is said to be.
+        /// The area that was given.
         within: String,
-        /// Why that can't be.
+        /// Why the picture cannot be from there.
         reason: String,
     },
 }

@@ -112,7 +112,19 @@ pub(super) fn read_diffusion(
     let DiffusionFile { about, config } = serde_json::from_value(value).map_err(|error| {
         InvalidModel::Config { path: path.join(super::directory::CONFIG), error }
     })?;
-    let denoiser = read_weights(config.denoiser.init(device), &path.join(WEIGHTS))?;
+    let weights = path.join(WEIGHTS);
+    let problem = config.denoiser.problem();
+    // A network that is larger than its file is not made: it might need all memory.
+    let bytes = fs::metadata(&weights).map_err(InvalidModel::file("read", weights.clone()))?.len();
+    let problem = problem.or_else(|| {
+        let count = config.denoiser.weights();
+        (count > bytes / 4)
+            .then(|| format!("has {bytes} bytes, config.json needs {count} weights of 4 bytes"))
+    });
+    if let Some(reason) = problem {
+        return Err(InvalidModel::Contents { path: weights, reason });
+    }
+    let denoiser = read_weights(config.denoiser.init(device), &weights)?;
     let width = config.denoiser.condition_size;
     let mut diffusion = Diffusion::with_denoiser(config, denoiser, device)?;
     let condition = path.join(CONDITION_FILE);

@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use locdiff_sphere::{Decoder, Density, DensityRecord, Integrator, LatLon, PointMasses};
+use locdiff_sphere::{
+    Decoder, Density, DensityRecord, Integrator, LatLon, PointMasses, RecordLimits,
+};
 use rayon::prelude::*;
 
 use super::diffusion_files::{DiffusionAbout, TrainingFacts, read_diffusion};
@@ -14,9 +16,7 @@ use super::encoder_search::find_encoder;
 use super::opening::{CannotOpen, OpenOptions};
 use super::sample_kernel::sample_kernel;
 use crate::checksum::{Checksum, sha256_of_file};
-use crate::diffusion::{
-    Diffusion, Meaning, Method, SampleOptions, coefficients_of, encoding_width_km,
-};
+use crate::diffusion::{Diffusion, Meaning, Method, SampleOptions, encoding_width_km, rows_of};
 use crate::encoders::{Embedder, EncoderRecord};
 use crate::locate::{
     Frame, Inference, InvalidInference, Located, LocationModel, ModelIdentity, NotItsKind, Sampler,
@@ -109,7 +109,7 @@ impl DiffusionModel {
         &self.diffusion
     }
 
-    /// What belongs to it.
+    /// Encoder, inference and training of the model.
     pub fn about(&self) -> &DiffusionAbout {
         &self.about
     }
@@ -131,8 +131,13 @@ impl DiffusionModel {
         }
     }
 
-    /// Densities for embeddings `[rows, views, width]`.
-    fn densities(&self, embeddings: &[f32], views: usize, inference: &Inference) -> Vec<Density> {
+    /// Densities for embeddings `[rows, views, width]`; `None` where the network returns no numbers of a density.
+    fn densities(
+        &self,
+        embeddings: &[f32],
+        views: usize,
+        inference: &Inference,
+    ) -> Vec<Option<Density>> {
         let width = self.diffusion.config().denoiser.condition_size;
         let draws = inference.draws();
         let at_once = (TOGETHER / draws).max(1) * views * width;
@@ -142,14 +147,14 @@ impl DiffusionModel {
                 let outputs = self.draw(rows, views, inference);
                 outputs
                     .into_par_iter()
-                    .map(|draws| self.density(draws, inference))
+                    .map(|draws| Some(self.density(draws?, inference)))
                     .collect::<Vec<_>>()
             })
             .collect()
     }
 
     /// What the network gives for each draw of each row.
-    fn draw(&self, rows: &[f32], views: usize, inference: &Inference) -> Vec<Draws> {
+    fn draw(&self, rows: &[f32], views: usize, inference: &Inference) -> Vec<Option<Draws>> {
         let width = self.diffusion.config().denoiser.condition_size;
         let (count, draws) = (rows.len() / (views * width), inference.draws());
         let mut conditions = Vec::with_capacity(count * draws * width);
@@ -168,7 +173,10 @@ impl DiffusionModel {
         };
         let condition = self.diffusion.condition(conditions);
         let output = self.diffusion.sample(Some(condition), count * draws, options, |_| ());
-        let mut outputs = coefficients_of(&output).into_iter();
+        let mut outputs = rows_of(&output).into_iter().map(|row| {
+            let largest = f64::from(RecordLimits::default().largest_coefficient);
+            row.ok().filter(|e| e.as_slice().iter().all(|number| number.abs() <= largest))
+        });
         (0..count).map(|_| outputs.by_ref().take(draws).collect()).collect()
     }
 
@@ -203,6 +211,9 @@ impl DiffusionModel {
         self.encoder.as_deref()
     }
 }
+
+const NO_DENSITY: &str =
+    "the network returned numbers that are no density: its weights may be damaged";
 
 /// Outputs of the network for one picture.
 type Draws = Vec<locdiff_sphere::Coefficients>;
@@ -319,7 +330,11 @@ impl LocationModel for DiffusionModel {
             .flat_map(|photos| {
                 let embeddings = encoder.embed_photos(photos, &crops);
                 let densities = self.densities(&embeddings, inference.views, inference);
-                densities.into_iter().map(|density| Ok(density.into()))
+                let located = |density: Option<Density>| {
+                    let density = density.ok_or(NotItsKind::TellsNothing(NO_DENSITY.to_owned()));
+                    Ok(density?.into())
+                };
+                densities.into_iter().map(located).collect::<Vec<_>>()
             })
             .collect()
     }
@@ -336,8 +351,16 @@ impl LocationModel for DiffusionModel {
         views: usize,
         inference: &Inference,
     ) -> Option<Vec<Located>> {
-        let densities = self.densities(embeddings, views, inference);
-        Some(densities.into_iter().map(Located::from).collect())
+        let located = |density: Option<Density>| {
+            density.map_or_else(
+                || Located {
+                    warnings: vec![NO_DENSITY.to_owned()],
+                    ..Located::from(Density::uniform())
+                },
+                Located::from,
+            )
+        };
+        Some(self.densities(embeddings, views, inference).into_iter().map(located).collect())
     }
 
     fn takes_embeddings_of(&self) -> Option<(&EncoderRecord, usize)> {
@@ -356,9 +379,9 @@ impl LocationModel for DiffusionModel {
         let options = SampleOptions { method, guidance, seed, ..SampleOptions::default() };
         let mut steps = Vec::new();
         self.diffusion.sample(Some(self.diffusion.condition(embedding)), 1, options, |step| {
-            steps.extend(coefficients_of(step.output));
+            steps.extend(rows_of(step.output).into_iter().flatten());
         });
-        let of = steps.len() - 1;
+        let Some(of) = steps.len().checked_sub(1) else { return Vec::new() };
         let shown = (0..frames).map(|k| of * k / (frames - 1).max(1));
         let record = |step: usize| match self.meaning() {
             Meaning::Exponential => DensityRecord::exponential(&steps[step]),

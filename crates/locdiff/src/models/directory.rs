@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use locdiff_gallery::special_file;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -45,7 +46,7 @@ pub enum ModelKind {
 }
 
 impl ModelKind {
-    /// As `config.json` has it.
+    /// Value of `kind` in `config.json`.
     pub fn name(self) -> &'static str {
         match self {
             ModelKind::Diffusion => "diffusion",
@@ -106,7 +107,7 @@ pub enum InvalidModel {
         path: PathBuf,
         /// Kind of the model in the directory.
         found: ModelKind,
-        /// What it should be.
+        /// The kind that was expected.
         expected: ModelKind,
     },
     /// The configuration and what lies beside it contradict each other.
@@ -169,6 +170,10 @@ impl ModelDirectory {
         };
         if let Some(reason) = reason {
             return Err(InvalidModel::Run { path: path.to_owned(), reason });
+        }
+        if let Some(path) = special_file(path) {
+            let reason = "is a pipe or a device, not a file".to_owned();
+            return Err(InvalidModel::Contents { path, reason });
         }
         let text = fs::read_to_string(&file).map_err(InvalidModel::file("read", file.clone()))?;
         let invalid = |error| InvalidModel::Config { path: file.clone(), error };

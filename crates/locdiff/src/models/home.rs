@@ -52,7 +52,7 @@ impl ModelHome {
         self.models().join(name)
     }
 
-    /// Where all of them live.
+    /// Directory of the installed models.
     pub fn models(&self) -> PathBuf {
         self.directory.join("models")
     }

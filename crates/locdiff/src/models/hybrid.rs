@@ -351,7 +351,7 @@ fn geoclip_head(
     }
 }
 
-/// Names both encoders.
+/// The error for a gallery of another encoder; it names both.
 fn other_gallery(model: &Geolocator, gallery: &Gallery) -> CannotOpen {
     let expected = model.model().embeds_with();
     CannotOpen::OtherGallery {

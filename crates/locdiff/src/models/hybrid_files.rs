@@ -54,7 +54,7 @@ impl HybridRule {
     /// Every rule, in the order of the documentation.
     pub const ALL: [HybridRule; 2] = [HybridRule::Paper, HybridRule::Product];
 
-    /// As people write it.
+    /// Name of the rule in options and records.
     pub fn name(self) -> &'static str {
         match self {
             HybridRule::Paper => "paper",

@@ -14,7 +14,7 @@ use crate::locate::Geolocator;
 /// Photographs that neither the model nor the gallery has seen.
 #[derive(Debug)]
 pub struct HeldOut {
-    /// What they are called.
+    /// Name of the data.
     pub name: String,
     /// Embeddings, places and ids.
     pub rows: Vec<(Vec<f32>, LatLon, String)>,

@@ -33,7 +33,7 @@ pub enum EncoderSource {
     /// Wherever it is on this machine: in the program, imported, or in the hub's cache.
     #[default]
     Installed,
-    /// This directory or file.
+    /// The encoder in this directory or file.
     Path(PathBuf),
     /// Nowhere: the model will be asked about embeddings only.
     NotNeeded,
@@ -134,7 +134,7 @@ pub enum CannotOpen {
     UnknownEncoder {
         /// The model's name.
         model: String,
-        /// What is known.
+        /// What the model states about its encoder.
         encoder: String,
     },
     /// Two models can't be told apart.

@@ -57,9 +57,9 @@ pub enum SelfTestFailed {
 
 #[derive(Serialize, Deserialize)]
 struct Record {
-    /// Of what, in words.
+    /// Description of the input.
     input: String,
-    /// Who computed them.
+    /// The program that computed the reference.
     made_by: String,
     numbers: Vec<f32>,
     /// SHA-256 of files: numbers don't show every damage.

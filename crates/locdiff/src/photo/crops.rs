@@ -14,7 +14,7 @@ use super::resize::Area;
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Crops {
-    /// The centre.
+    /// The center of the picture.
     Single,
     /// The centre, and its mirror image.
     Flip,
@@ -22,7 +22,7 @@ pub enum Crops {
     /// `RandomResizedCrop` and `RandomHorizontalFlip` with their defaults: from 8 % to all of the
     /// area, 3:4 to 4:3.
     Random {
-        /// How many.
+        /// Number of crops.
         count: u32,
         /// Pictures of the same size are cut alike for the same seed.
         seed: u64,

@@ -75,6 +75,20 @@ fn sizes_are_checked_before_memory_is_asked_for() {
     );
 }
 
+/// A JPEG inside of a TIFF may have any size, whatever the TIFF's own header states.
+#[test]
+fn jpegs_in_a_tiff_are_rejected() {
+    let mut tiff = file("rgb.tif");
+    let entry = tiff.windows(8).position(|entry| entry == [3, 1, 3, 0, 1, 0, 0, 0]).unwrap();
+    assert!(Photo::decode(&tiff, &ReadOptions::default()).is_ok());
+    for method in [6, 7] {
+        tiff[entry + 8] = method;
+        let error = Photo::decode(&tiff, &ReadOptions::default()).unwrap_err().to_string();
+        assert!(error.contains("TIFF with JPEG compression"), "{error}");
+        assert!(Photo::examine(&tiff, &ReadOptions::default()).is_err());
+    }
+}
+
 /// The checksum of a PNG's chunk.
 pub(super) fn crc_of(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;

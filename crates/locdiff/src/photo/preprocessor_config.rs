@@ -17,9 +17,9 @@ pub enum InvalidPreprocessing {
     Field {
         /// Name of the field.
         field: &'static str,
-        /// What it says.
+        /// Value of the field.
         found: String,
-        /// What could be done.
+        /// Values that are supported.
         expected: &'static str,
     },
 }

@@ -6,10 +6,10 @@ use burn::tensor::Device;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnknownDevice {
-    /// No such name.
+    /// There is no device of this name.
     #[error("there is no device `{0}`: use cpu, cuda:N, wgpu or metal")]
     Name(String),
-    /// Left out of this build.
+    /// This build does not contain the device.
     #[error(
         "this program was built without `{0}`: build it with `cargo install --features {0}` (see \
          docs/training.md), or use --device cpu"

@@ -3,15 +3,15 @@
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 
-/// Looks at parameters.
+/// Visits the parameters of a module with their names.
 pub trait NamedVisitor {
-    /// One parameter.
+    /// Called for each parameter.
     fn visit<const D: usize>(&mut self, name: &str, param: &Param<Tensor<D>>);
 }
 
-/// Replaces parameters.
+/// Replaces the parameters of a module, by their names.
 pub trait NamedMapper {
-    /// One parameter, replaced.
+    /// Returns what takes the place of a parameter.
     fn map<const D: usize>(&mut self, name: &str, param: Param<Tensor<D>>) -> Param<Tensor<D>>;
 }
 

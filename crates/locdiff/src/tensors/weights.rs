@@ -130,7 +130,13 @@ impl FileOfWeights {
                 });
             }
             let (numbers, _) = view.data().as_chunks::<4>();
-            let numbers = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+            let numbers: Vec<f32> =
+                numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+            // Answers would be none, long after the model was opened.
+            if !numbers.iter().all(|number| number.is_finite()) {
+                let reason = format!("{name} has numbers that are not finite");
+                return Err(InvalidWeights::Format { path: path.into(), reason });
+            }
             tensors.insert(name.to_owned(), (view.shape().to_vec(), numbers));
         }
         Ok(FileOfWeights { path: path.into(), tensors })

@@ -331,9 +331,9 @@ fn damage_is_named() {
     write_model(&at("model"), None);
     let file = at("model/config.json");
     let text = fs::read_to_string(&file).unwrap();
-    fs::write(&file, text.replace("\"max_degree\": 5", "\"max_degree\": 6")).unwrap();
+    fs::write(&file, text.replace("\"max_degree\": 5", "\"max_degree\": 4")).unwrap();
     let error = Diffusion::open(&at("model"), &Device::flex()).unwrap_err().to_string();
-    assert!(error.contains("36") && error.contains("49"), "{error}");
+    assert!(error.contains("36") && error.contains("25"), "{error}");
     fs::write(&file, text.replace("\"version\": 2", "\"version\": 9")).unwrap();
     let error = Diffusion::open(&at("model"), &Device::flex()).unwrap_err().to_string();
     assert!(error.contains("version 9") && error.contains("version 2"), "{error}");
@@ -402,4 +402,37 @@ fn a_record_names_an_encoder_completely() {
     assert_eq!(record.test_embedding, encoder.embed_photo(&Photo::test_picture()));
     assert_eq!(record.preprocessing.as_ref(), Some(encoder.preprocessing()));
     assert_eq!(EncoderRecord::from_text(&record.to_text()), *record);
+}
+
+/// A `config.json` of a few bytes must not ask for all memory, nor stop the program.
+#[test]
+fn networks_that_are_not_in_the_file_of_weights_are_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = Device::flex();
+    let diffusion = Diffusion::init(config(Objective::Likelihood, 5, WIDTH), &device).unwrap();
+    diffusion.save(folder.path(), &DiffusionAbout::of_embeddings("test"), "").unwrap();
+    let file = folder.path().join("config.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    for (from, to, expected) in [
+        ("\"max_degree\": 5", "\"max_degree\": 200", "config.json needs"),
+        ("\"max_degree\": 5", "\"max_degree\": 4294967296", "max_degree is 4294967296"),
+        ("\"depth\": 2", "\"depth\": 64", "cannot be halved 64 times"),
+        ("\"time_size\": 16", "\"time_size\": 15", "time_size is 15"),
+        ("\"steps\": 40", "\"steps\": 10000000000000", "use at most 100000"),
+    ] {
+        assert!(text.contains(from), "{from} is not in\n{text}");
+        std::fs::write(&file, text.replace(from, to)).unwrap();
+        let error = Diffusion::open(folder.path(), &device).unwrap_err().to_string();
+        assert!(error.contains(expected), "{to}: {error}");
+    }
+    std::fs::write(&file, &text).unwrap();
+    Diffusion::open(folder.path(), &device).unwrap();
+    // The network of such weights panicked at the first answer.
+    let file = folder.path().join("model.safetensors");
+    let mut weights = std::fs::read(&file).unwrap();
+    let end = weights.len() - 4;
+    weights[end..].copy_from_slice(&f32::NAN.to_le_bytes());
+    std::fs::write(&file, weights).unwrap();
+    let error = Diffusion::open(folder.path(), &device).unwrap_err().to_string();
+    assert!(error.contains("not finite"), "{error}");
 }

@@ -34,6 +34,22 @@ pub struct RecordLimits {
     pub largest_exponent: f64,
 }
 
+impl RecordLimits {
+    /// For records that this program wrote itself: any amount, but only valid numbers.
+    pub fn unlimited() -> RecordLimits {
+        RecordLimits {
+            max_degree: u16::MAX.into(),
+            max_coefficients: usize::MAX,
+            max_points: usize::MAX,
+            max_point_km: f64::INFINITY,
+            max_cells: usize::MAX,
+            max_parts: usize::MAX,
+            max_depth: usize::MAX,
+            ..RecordLimits::default()
+        }
+    }
+}
+
 impl Default for RecordLimits {
     fn default() -> RecordLimits {
         RecordLimits {
@@ -46,7 +62,8 @@ impl Default for RecordLimits {
             max_points: 100_000,
             max_point_km: 2e7,
             max_cells: 50_000,
-            max_parts: 32,
+            // earth-view weighs some fifty windows, before and after registration.
+            max_parts: 256,
             max_depth: 4,
             largest_exponent: 100.0,
         }

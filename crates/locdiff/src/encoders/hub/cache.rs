@@ -21,7 +21,7 @@ use crate::checksum::sha256_of_file;
 /// A model on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchedModel {
-    /// Where its files are.
+    /// Directory of the files.
     pub directory: PathBuf,
     /// The commit that they are of.
     pub revision: String,
@@ -34,9 +34,9 @@ pub struct FetchedModel {
 pub struct FetchedFile {
     /// Its name in the model's directory.
     pub name: String,
-    /// How long it is.
+    /// Size of the file.
     pub size_bytes: u64,
-    /// What it holds.
+    /// SHA-256 of the file's content.
     pub sha256: String,
 }
 
@@ -63,7 +63,7 @@ impl Shelf {
         self.directory.join("snapshots").join(commit)
     }
 
-    /// The file itself.
+    /// Path of a file's content.
     pub(super) fn blob(&self, etag: &str) -> PathBuf {
         self.directory.join("blobs").join(etag)
     }

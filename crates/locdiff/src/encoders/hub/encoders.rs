@@ -160,14 +160,14 @@ impl Encoder {
         self.about.as_ref().map(|about| about.description)
     }
 
-    /// What is fetched.
+    /// The repository and revision that are fetched.
     pub fn source(&self) -> &Repository {
         &self.source
     }
 }
 
 impl fmt::Display for Encoder {
-    /// What [`FromStr`] reads.
+    /// The text that [`FromStr`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
         if self.revision() != MAIN { write!(f, "@{}", self.revision()) } else { Ok(()) }

@@ -13,9 +13,9 @@ pub enum HubError {
          or owner/name@revision"
     )]
     UnknownEncoder {
-        /// What was asked for.
+        /// The name that is unknown.
         name: String,
-        /// The short names.
+        /// The short names that exist.
         known: String,
     },
     /// No directory for files is set.
@@ -66,7 +66,7 @@ pub enum HubError {
     NoRevision {
         /// `owner/name`.
         repository: String,
-        /// What was asked for.
+        /// The revision that does not exist.
         revision: String,
     },
     /// The model lacks a file that every encoder needs.
@@ -85,7 +85,7 @@ pub enum HubError {
     /// The answer isn't one that a hub gives.
     #[error("{url} is not the address of a hub: {problem}; check HF_ENDPOINT")]
     NotAHub {
-        /// What was asked.
+        /// Address of the request.
         url: String,
         /// What is odd about the answer.
         problem: String,
@@ -95,9 +95,9 @@ pub enum HubError {
         "{url} cannot be reached, tried {attempts} times: check the network, or try again later"
     )]
     Unreachable {
-        /// What was asked.
+        /// Address of the request.
         url: String,
-        /// How often it was tried.
+        /// Number of attempts.
         attempts: u32,
         /// How it failed the last time.
         source: Failure,
@@ -110,9 +110,9 @@ pub enum HubError {
     Interrupted {
         /// Name of the file in the repository.
         file: String,
-        /// How much of it is here.
+        /// Bytes that were received.
         received: u64,
-        /// How much there is.
+        /// Size of the file on the hub.
         size: u64,
         /// How often it was tried without getting further.
         attempts: u32,
@@ -127,7 +127,7 @@ pub enum HubError {
     Checksum {
         /// Name of the file in the repository.
         file: String,
-        /// SHA-256 of what came.
+        /// SHA-256 of the bytes that were received.
         found: String,
         /// SHA-256 of what should have come.
         expected: String,
@@ -140,7 +140,7 @@ pub enum HubError {
     Changed {
         /// Name of the file in the repository.
         file: String,
-        /// The commit.
+        /// The commit at which the file changed.
         revision: String,
         /// The checksum that the hub stated before.
         before: String,
@@ -152,9 +152,9 @@ pub enum HubError {
     Size {
         /// Name of the file in the repository.
         file: String,
-        /// Bytes here.
+        /// Size of the file in the cache.
         found: u64,
-        /// Bytes there.
+        /// Size of the file on the hub.
         expected: u64,
     },
     /// The content of the file does not fit its name.
@@ -171,7 +171,7 @@ pub enum HubError {
     /// A file in the cache could not be read or written.
     #[error("{}", .path.display())]
     File {
-        /// Which file or directory.
+        /// The file or directory.
         path: PathBuf,
         /// The operating system's error.
         source: io::Error,

@@ -46,7 +46,7 @@ impl Hub {
         Ok(Hub { settings, agent: agent() })
     }
 
-    /// How the hub is reached.
+    /// Address, token and cache.
     pub fn settings(&self) -> &HubSettings {
         &self.settings
     }

@@ -20,14 +20,14 @@ use super::settings::HubSettings;
 /// As many as browsers put up with, or nearly.
 const MOST_REDIRECTS: usize = 10;
 
-/// How far a file is.
+/// Progress of the download of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress<'a> {
     /// Its name in the repository.
     pub file: &'a str,
     /// What is here of it, with what was here before. Starts over if the server can't continue.
     pub bytes: u64,
-    /// What there is of it.
+    /// Size of the file on the hub.
     pub total_bytes: u64,
 }
 

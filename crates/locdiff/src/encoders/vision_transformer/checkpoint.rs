@@ -67,7 +67,7 @@ fn locate(path: &Path) -> Result<(PathBuf, HuggingFaceConfig), InvalidEncoder> {
         .map_err(|error| InvalidEncoder::file(&config, error.to_string()))?;
     let parsed: HuggingFaceConfig = serde_json::from_str(&text)
         .map_err(|error| InvalidEncoder::file(&config, error.to_string()))?;
-    // A whole CLIP says it of both its towers.
+    // A whole CLIP states it for both its towers.
     Ok(match parsed.vision_config {
         Some(vision) => (weights, *vision),
         None => (weights, parsed),

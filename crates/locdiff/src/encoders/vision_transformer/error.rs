@@ -26,7 +26,7 @@ pub enum InvalidEncoder {
          as published by their authors or by Hugging Face", .0.display()
     )]
     UnknownLayout(PathBuf),
-    /// A tensor isn't there.
+    /// The file has no tensor of this name.
     #[error("{}: there is no tensor `{name}`", path.display())]
     MissingTensor {
         /// File of weights.
@@ -43,15 +43,15 @@ pub enum InvalidEncoder {
         name: String,
         /// Shape in the file.
         found: Vec<usize>,
-        /// What would fit.
+        /// The shape that the network needs.
         expected: String,
     },
     /// Pictures can't be cut into whole patches.
     #[error("pictures of {image_size} pixels cannot be cut into patches of {patch_size}")]
     ImageSize {
-        /// What was asked for.
+        /// The size that was requested, in pixels.
         image_size: usize,
-        /// The model's patches.
+        /// Size of the model's patches, in pixels.
         patch_size: usize,
     },
 }

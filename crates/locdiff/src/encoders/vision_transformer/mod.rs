@@ -29,11 +29,11 @@ pub use error::InvalidEncoder;
 
 use crate::tensors::fused::{Gelu, add_with_bias, gelu, softmax_of_rows};
 
-/// Whose network.
+/// Authors' variant of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Family {
-    /// CLIP, StreetCLIP.
+    /// CLIP and StreetCLIP.
     Clip,
     /// DINOv2.
     Dinov2,
@@ -50,7 +50,7 @@ pub struct VisionConfig {
     pub patch_size: usize,
     /// Length of a token.
     pub token_width: usize,
-    /// How many layers.
+    /// Number of layers.
     pub layers: usize,
     /// Heads of attention.
     pub heads: usize,

@@ -8,7 +8,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
-use super::view_encoder::{Stage, matrix, stages, tokens_of};
+use super::view_encoder::{Stage, count_of_stages, matrix, stages, tokens_of, too_many};
 
 /// Pixels along the side of a part.
 pub const PART: usize = 16;
@@ -32,6 +32,13 @@ impl Default for AlignedEncoderConfig {
 }
 
 impl AlignedEncoderConfig {
+    /// What is wrong with the numbers, if anything; `stored` is how many weights there are for such an encoder.
+    pub fn problem(&self, stored: usize) -> Option<String> {
+        let of_stages = count_of_stages(&self.widths, &self.blocks);
+        let out = self.widths[2].checked_mul(NUMBERS);
+        too_many(of_stages.zip(out).and_then(|(a, b)| a.checked_add(b)), stored)
+    }
+
     /// An encoder with random weights.
     pub fn init(&self, device: &Device) -> AlignedEncoder {
         AlignedEncoder {

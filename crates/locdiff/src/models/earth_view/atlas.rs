@@ -27,9 +27,9 @@ pub struct AtlasSettings {
     pub results: usize,
     /// Those that are registered to the end.
     pub refined: usize,
-    /// What evidence counts.
+    /// Weights of the evidence.
     pub odds: Odds,
-    /// How far off places are.
+    /// Errors of places that the search and the registration find.
     pub errors: Errors,
     /// Pictures whose best place is less probable get no answer.
     pub least_probability: f64,
@@ -42,13 +42,13 @@ pub struct AtlasSettings {
 /// An encoder, a gallery of the Earth by that encoder, and a mosaic.
 #[derive(Debug)]
 pub struct Atlas {
-    /// Describes pictures.
+    /// Network that computes descriptors of pictures.
     pub encoder: AlignedEncoder,
     /// What they are compared with.
     pub gallery: Gallery,
     /// What they are registered against.
     pub mosaic: Mosaic,
-    /// What evidence counts.
+    /// Weights of the evidence, and errors of places.
     pub settings: AtlasSettings,
 }
 
@@ -59,7 +59,7 @@ impl Atlas {
         self.gallery.search(&query, self.settings.results, known)
     }
 
-    /// What the search alone tells of them, most probable first.
+    /// Their order by the search alone, most probable first.
     pub fn unregistered(&self, results: Vec<SearchResult>, known: &Known<'_>) -> Vec<Finding> {
         let unregistered = |result| Finding { result, registration: None, probability: 0.0 };
         let findings = results.into_iter().map(unregistered).collect();

@@ -56,6 +56,9 @@ impl EarthViewEncoder {
         let config: ViewEncoderConfig =
             serde_json::from_value(settings["model"]["encoder"].clone())
                 .map_err(|error| wrong(error.to_string()))?;
+        if let Some(problem) = config.problem(weights.count()) {
+            return Err(wrong(problem));
+        }
         let encoder = weights.apply(ENCODER, config.init(device))?;
         let side = encoder.side() as u32;
         // Levels from 0 to 255: the network takes bytes.

@@ -34,13 +34,13 @@ pub struct Odds {
     pub search_none: f64,
 }
 
-/// How far off places are.
+/// Errors of places that the search and the registration find.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Errors {
     /// Of registered ones, km at least, and as a share of the width.
     pub registered_km: f64,
-    /// See `registered_km`.
+    /// The same as a share of the view's width: the larger of the two counts.
     pub registered_share: f64,
     /// Of the search, as a share of the width.
     pub search_share: f64,
@@ -51,7 +51,7 @@ pub struct Errors {
 pub struct Finding {
     /// What the search found.
     pub result: SearchResult,
-    /// What became of it.
+    /// Result of the registration, if there was one.
     pub registration: Option<Registration>,
     /// Probability of the place by the fitted odds; not calibrated.
     pub probability: f64,
@@ -102,7 +102,7 @@ impl Finding {
 }
 
 /// Distinct findings with their probabilities, most probable first: they sum to less than 1, the rest is "none of
-/// them". `known` tells by how many nats a place is likelier than others before the picture is looked at.
+/// them". `known` is the prior: by how many nats a place is likelier than others before the picture is considered.
 pub fn weighed(findings: Vec<Finding>, odds: &Odds, known: impl Fn(LatLon) -> f64) -> Vec<Finding> {
     let nats = |one: &Finding| one.nats(&findings, odds) + known(one.middle());
     let mut nats: Vec<(f64, Finding)> =

@@ -20,7 +20,7 @@ pub(super) const MAP_PARTS: usize = 40;
 pub(super) const VIEW_PARTS: usize = 8;
 /// Places of a view in a map, in each direction.
 pub(super) const WINDOWS: usize = MAP_PARTS - VIEW_PARTS + 1;
-/// The sea of maps.
+/// Color of the sea in maps.
 pub const SEA: [u8; 3] = [12, 28, 62];
 /// Numbers of a part that are compared first: those that vary most.
 pub(super) const LEADING: usize = 8;

@@ -4,6 +4,7 @@
 use locdiff_sphere::LatLon;
 use serde::{Deserialize, Serialize};
 
+use super::aligned_encoder::NUMBERS;
 use super::gallery::{Gallery, GalleryMap, MAP_PARTS, Precision, VIEW_PARTS, WINDOWS};
 use crate::tensors::InvalidWeights;
 
@@ -84,7 +85,8 @@ impl Gallery {
         let Header { maps: count, numbers, levels, steps, .. } = header;
         let sound = header.map_parts == MAP_PARTS
             && header.view_parts == VIEW_PARTS
-            && numbers >= super::gallery::LEADING
+            // Parts without land take memory, and no bytes of the file.
+            && (super::gallery::LEADING..=NUMBERS).contains(&numbers)
             && steps.len() == numbers
             && levels > 0
             && steps.iter().all(|step| step.is_finite() && *step > 0.0);
@@ -193,5 +195,21 @@ mod tests {
         let mut other = bytes.clone();
         other[7] = b'2';
         assert!(Gallery::from_bytes(&other).unwrap_err().to_string().contains("version"));
+    }
+
+    /// Without this limit a file of 64 kB could ask for a gigabyte: parts without land are not stored.
+    #[test]
+    fn descriptors_of_too_many_numbers_are_an_error() {
+        let bytes = gallery(Precision::SMALL).to_bytes();
+        let start = MAGIC.len() + 4;
+        let length = u32::from_le_bytes(bytes[start - 4..start].try_into().unwrap()) as usize;
+        let mut header: serde_json::Value =
+            serde_json::from_slice(&bytes[start..start + length]).unwrap();
+        header["numbers"] = 4096.into();
+        header["steps"] = vec![1.0; 4096].into();
+        let header = header.to_string();
+        let length = (header.len() as u32).to_le_bytes();
+        let lie = [MAGIC.as_slice(), &length, header.as_bytes(), &bytes[start..]].concat();
+        assert!(Gallery::from_bytes(&lie).unwrap_err().to_string().contains("header"));
     }
 }

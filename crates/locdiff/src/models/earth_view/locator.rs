@@ -274,6 +274,9 @@ impl Weights {
         let settings = about.get(SETTINGS).ok_or_else(|| wrong("it has no settings".to_owned()))?;
         let settings: AtlasSettings =
             serde_json::from_str(settings).map_err(|error| wrong(error.to_string()))?;
+        if let Some(problem) = settings.encoder.problem(weights.count()) {
+            return Err(wrong(problem));
+        }
         let encoder = weights.apply(ENCODER, settings.encoder.init(device))?;
         let reference = weights.numbers(REFERENCE).unwrap_or_default().to_vec();
         Ok(Weights { encoder, settings, reference })

@@ -38,6 +38,11 @@ impl PackedWeights {
         self.tensors.get(name).map(|(_, numbers)| numbers.as_slice())
     }
 
+    /// How many numbers there are.
+    pub fn count(&self) -> usize {
+        self.tensors.values().map(|(_, numbers)| numbers.len()).sum()
+    }
+
     /// The module with these weights, which must have its names and shapes.
     pub fn apply<M: Module>(&self, part: &str, module: M) -> Result<M, InvalidWeights> {
         let error = |name: &str, reason: String| InvalidWeights::Format {

@@ -37,7 +37,7 @@ pub struct SearchResult {
     pub middle: LatLon,
     /// Compass bearing of the picture's upward direction.
     pub heading_degrees: f64,
-    /// Its width on the ground.
+    /// Width of the view on the ground.
     pub width_km: f64,
     /// Correlation of its descriptors with those of the map there, at most 1.
     pub likeness: f64,
@@ -50,7 +50,7 @@ pub struct SearchResult {
 pub struct Known<'a> {
     /// Its middle lies in all of these. Other places are compared too: a picture that is more like one of them is not there.
     pub within: &'a [Constraint],
-    /// How wide its ground is.
+    /// Width of the view on the ground, if it is known.
     pub width_km: Option<f64>,
 }
 
@@ -343,7 +343,7 @@ impl Comparison<'_> {
         vectorised!(output.iter_mut().for_each(|sum| *sum = sum.sqrt()));
     }
 
-    /// With all numbers.
+    /// Likeness by all numbers of the descriptors.
     fn likeness(&self, parts: &MapParts<'_>, found: &Match) -> f32 {
         let steps = &self.gallery.steps;
         let (mut product, mut energy) = (0.0, LEAST_ENERGY);

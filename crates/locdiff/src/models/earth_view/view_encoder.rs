@@ -17,6 +17,10 @@ use crate::tensors::fused::{Gelu, Window, convolve, convolve_each, gelu, normali
 const STEM: usize = 8;
 const STEM_STRIDE: usize = 4;
 const KERNEL: usize = 3;
+/// Pixels along a side, at most.
+const MOST_SIDE: usize = 4096;
+/// Widths of an encoder, at most.
+const MOST_STAGES: usize = 8;
 /// Width inside a block, over its own.
 const EXPANSION: usize = 2;
 
@@ -46,6 +50,23 @@ impl Default for ViewEncoderConfig {
 }
 
 impl ViewEncoderConfig {
+    /// What is wrong with the numbers, if anything; `stored` is how many weights there are for such an encoder.
+    pub fn problem(&self, stored: usize) -> Option<String> {
+        let ViewEncoderConfig { side, widths, blocks, embedding } = self;
+        if widths.is_empty() || widths.len() != blocks.len() || widths.len() > MOST_STAGES {
+            return Some(format!("there are {} widths and {} blocks", widths.len(), blocks.len()));
+        }
+        let last_token = STEM_STRIDE << (widths.len() - 1);
+        if !(1..=MOST_SIDE).contains(side) || !side.is_multiple_of(last_token) {
+            return Some(format!("pictures of {side} pixels can't be halved so often"));
+        }
+        let tokens = (side / last_token).pow(2);
+        let last = widths.last().and_then(|width| width.checked_mul(tokens));
+        let out = last.and_then(|last| last.checked_mul(*embedding)).filter(|out| *out > 0);
+        let count = count_of_stages(widths, blocks).zip(out).and_then(|(a, b)| a.checked_add(b));
+        too_many(count, stored)
+    }
+
     /// An encoder with random weights.
     ///
     /// # Panics
@@ -66,6 +87,27 @@ impl ViewEncoderConfig {
             out: matrix(last, self.embedding, 1.0, device),
             side: self.side,
         }
+    }
+}
+
+/// How many weights stages have; none if that is no number, or a stage has no width.
+pub(super) fn count_of_stages(widths: &[usize], blocks: &[usize]) -> Option<usize> {
+    let mut count = 0_usize;
+    for (k, (width, blocks)) in widths.iter().zip(blocks).enumerate() {
+        let inputs = if k == 0 { STEM * STEM * 3 } else { widths[k - 1].checked_mul(4)? };
+        let rows = width.checked_mul(2 * EXPANSION)?.checked_add(KERNEL * KERNEL + EXPANSION)?;
+        let stage = rows.checked_mul(*blocks)?.checked_add(inputs)?.checked_mul(*width)?;
+        count = count.checked_add(stage)?;
+    }
+    widths.iter().all(|width| *width > 0).then_some(count)
+}
+
+/// An encoder that is larger than its file is not made: it might need all memory.
+pub(super) fn too_many(count: Option<usize>, stored: usize) -> Option<String> {
+    match count {
+        Some(count) if count <= stored => None,
+        Some(count) => Some(format!("the encoder needs {count} weights, the file has {stored}")),
+        None => Some("the encoder's widths are out of range".to_owned()),
     }
 }
 
@@ -177,5 +219,49 @@ impl ViewEncoder {
         let [tokens, width] = x.dims();
         let flat = x.reshape([pictures, tokens / pictures * width]);
         normalise(flat.matmul(self.out.val()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::AlignedEncoderConfig;
+    use super::*;
+
+    #[test]
+    fn an_encoder_that_is_larger_than_its_file_is_a_problem() {
+        let device = Device::flex();
+        let view =
+            ViewEncoderConfig { widths: vec![4, 6], blocks: vec![1, 2], side: 16, embedding: 5 };
+        let count = view.init(&device).num_params();
+        assert_eq!(view.problem(count), None);
+        assert!(view.problem(count - 1).unwrap().contains("the file has"));
+        let aligned = AlignedEncoderConfig { widths: [2, 4, 6], blocks: [1, 0, 2] };
+        // The sharpness is one number more.
+        let count = aligned.init(&device).num_params() - 1;
+        assert_eq!(aligned.problem(count), None);
+        assert!(aligned.problem(count - 1).unwrap().contains("the file has"));
+    }
+
+    /// Each of them panicked, or took all memory or time, when a file with such settings was opened.
+    #[test]
+    fn encoders_that_cannot_be_made_are_problems() {
+        let view = ViewEncoderConfig::default();
+        for config in [
+            ViewEncoderConfig { widths: vec![], blocks: vec![], ..view.clone() },
+            ViewEncoderConfig { blocks: vec![1], ..view.clone() },
+            ViewEncoderConfig { side: 65, ..view.clone() },
+            ViewEncoderConfig { side: 0, ..view.clone() },
+            ViewEncoderConfig { side: 1 << 40, ..view.clone() },
+            ViewEncoderConfig { embedding: usize::MAX, ..view.clone() },
+            ViewEncoderConfig { embedding: 0, ..view.clone() },
+            ViewEncoderConfig { widths: vec![64, usize::MAX / 2, 256], ..view.clone() },
+            ViewEncoderConfig { widths: vec![64, 0, 256], ..view.clone() },
+            ViewEncoderConfig { blocks: vec![1, usize::MAX, 3], ..view.clone() },
+            ViewEncoderConfig { widths: vec![4; 70], blocks: vec![1; 70], ..view.clone() },
+        ] {
+            assert!(config.problem(1 << 30).is_some(), "{config:?}");
+        }
+        let aligned = AlignedEncoderConfig { widths: [48, 0, 192], blocks: [1, usize::MAX, 3] };
+        assert!(aligned.problem(1 << 30).is_some());
     }
 }

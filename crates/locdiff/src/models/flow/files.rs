@@ -25,7 +25,7 @@ pub struct FlowAbout {
     pub encoder: EncoderRecord,
     /// How it answers unless somebody asks for something else.
     pub inference: Inference,
-    /// Where it comes from.
+    /// Where the weights come from.
     #[serde(default)]
     pub source: Option<FlowSource>,
 }
@@ -35,9 +35,9 @@ pub struct FlowAbout {
 pub struct FlowSource {
     /// `owner/name` on the hub.
     pub repository: String,
-    /// The commit.
+    /// Commit of the repository.
     pub revision: String,
-    /// Of the weights.
+    /// License of the weights.
     pub licence: String,
     /// Whose photographs the network was trained on.
     pub trained_on: String,

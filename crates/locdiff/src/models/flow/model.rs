@@ -93,7 +93,7 @@ impl FlowModel {
         &self.network
     }
 
-    /// What belongs to it.
+    /// Encoder, inference and source of the model.
     pub fn about(&self) -> &FlowAbout {
         &self.about
     }

@@ -29,6 +29,9 @@ pub(super) const TOGETHER: usize = 1024;
 /// Of γ, before its frequencies.
 const TIME_SCALE: f32 = 1000.0;
 
+/// Widths of a network, at most.
+const MOST_WIDTH: usize = 1 << 20;
+
 /// The shape of a network: the published `config.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowConfig {
@@ -54,7 +57,14 @@ impl FlowConfig {
         if dim < 8 || !dim.is_multiple_of(8) {
             return Some(format!("dim is {dim}, it must be a multiple of 8"));
         }
-        (expansion == 0 || cond_dim == 0).then(|| "expansion and cond_dim must not be 0".to_owned())
+        if expansion == 0 || cond_dim == 0 {
+            return Some("expansion and cond_dim must not be 0".to_owned());
+        }
+        // So that their products can be computed.
+        let widest = dim.max(expansion).max(cond_dim);
+        (widest > MOST_WIDTH).then(|| {
+            format!("dim, expansion and cond_dim must be {MOST_WIDTH} at most, {widest} is more")
+        })
     }
 }
 

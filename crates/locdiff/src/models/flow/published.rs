@@ -3,13 +3,13 @@
 /// A flow that plonk's authors published: where it is, and what it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublishedFlow {
-    /// Its name here.
+    /// Name for `locdiff model fetch`.
     pub name: &'static str,
     /// `owner/name` on the hub.
     pub repository: &'static str,
     /// The encoder of its condition, by its name here.
     pub encoder: &'static str,
-    /// Of code and weights.
+    /// License of code and weights.
     pub licence: &'static str,
     /// Whose photographs it was trained on.
     pub trained_on: &'static str,

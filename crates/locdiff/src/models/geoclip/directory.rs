@@ -29,7 +29,7 @@ const GALLERY_HEADER: &str = "LAT,LON";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Existing {
-    /// Leave it, and fail.
+    /// Keeps the directory and fails.
     Keep,
     /// Put the new one in its place, if it holds a GeoCLIP model; otherwise fail.
     Replace,

@@ -41,7 +41,7 @@ pub struct EmbeddedPlaces {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Header {
     format: String,
-    /// Of encoder and places.
+    /// Identity of the encoder and of the places.
     identity: String,
     places: usize,
     padded: usize,

@@ -12,7 +12,7 @@ pub enum GeoClipError {
     /// A file could not be read or written.
     #[error("{}: {source}", .path.display())]
     File {
-        /// Which file or directory.
+        /// The file or directory.
         path: PathBuf,
         /// The operating system's error.
         source: io::Error,

@@ -47,9 +47,9 @@ pub enum PhotoError {
         "too large: {found}, the limit is {limit}; make the picture smaller or raise `{option}`"
     )]
     TooLarge {
-        /// What it has.
+        /// What the picture has.
         found: String,
-        /// What it may have.
+        /// Largest number that is allowed.
         limit: u64,
         /// Which of the [`ReadOptions`](super::ReadOptions), or the limit's name if it is fixed.
         option: &'static str,
@@ -59,7 +59,7 @@ pub enum PhotoError {
         "too slow: {format} was not decoded within {max_time:?}; make the picture smaller or raise `max_time`"
     )]
     TooSlow {
-        /// What is slow.
+        /// Format of the picture.
         format: PhotoFormat,
         /// The time it was given.
         max_time: Duration,

@@ -7,7 +7,7 @@ use super::format::PhotoFormat;
 /// which an attacker gets for a few bytes.
 pub(super) const MAX_SCANS: u64 = 100;
 
-/// The markers' story.
+/// What the markers of a JPEG state, read without decoding it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct JpegOutline {
     pub(super) width: u32,

@@ -37,7 +37,7 @@ pub struct PhotoHeader {
     pub memory_bytes: u64,
 }
 
-/// What decoding takes.
+/// Pixels and memory that decoding needs.
 struct Demand {
     width: u32,
     height: u32,

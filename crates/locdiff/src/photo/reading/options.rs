@@ -17,9 +17,9 @@ const MAX_SIDE: u32 = 1 << 18;
 /// `max_pixels` is what bounds the time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// Bytes of the file.
+    /// Largest size of a file in bytes.
     pub max_bytes: u64,
-    /// Width times height.
+    /// Largest width times height.
     pub max_pixels: u64,
     /// From the first byte to upright pixels. `None`: as long as it takes.
     pub max_time: Option<Duration>,

@@ -1,5 +1,7 @@
 //! PNG, WebP, GIF, TIFF and BMP, by the crate `image`.
 
+use std::io::Cursor;
+
 use image::codecs::{bmp, gif, png, tiff, webp};
 use image::{ColorType, ImageDecoder, ImageError, ImageResult, Limits};
 
@@ -79,6 +81,11 @@ impl Reading {
                 format: "camera raw (DNG)".to_owned(),
                 remedy: "convert the picture to JPEG or PNG",
             }),
+            // They would be decoded at whatever size each of them claims.
+            PhotoFormat::Tiff if has_jpegs(bytes) => Err(PhotoError::Unsupported {
+                format: "TIFF with JPEG compression".to_owned(),
+                remedy: "convert the picture to JPEG",
+            }),
             // The samples as stored, and a strip or tile.
             PhotoFormat::Tiff => {
                 self.limited(tiff::TiffDecoder::new(source), options, |samples, _| 2 * samples)
@@ -139,6 +146,16 @@ impl Reading {
             error => PhotoError::damaged(self.format, innermost(&error)),
         }
     }
+}
+
+/// Whether the strips or tiles of a TIFF are JPEGs, by the reader that decodes it.
+fn has_jpegs(bytes: &[u8]) -> bool {
+    use ::tiff::tags::{CompressionMethod, Tag};
+    let decoder = ::tiff::decoder::Decoder::new(Cursor::new(bytes));
+    let method = decoder.and_then(|mut decoder| decoder.find_tag_unsigned::<u16>(Tag::Compression));
+    let [old, new] = [CompressionMethod::JPEG, CompressionMethod::ModernJPEG].map(|it| it.to_u16());
+    // Without an answer it is not decoded at all.
+    method.is_ok_and(|method| method.is_some_and(|method| [old, new].contains(&method)))
 }
 
 /// `image` wraps errors in sentences about itself; the last one has the reason.

@@ -31,7 +31,7 @@ impl<'a> Matrix<'a> {
         Matrix { numbers, rows, columns, strides: [step as isize, 1] }
     }
 
-    /// Rows for columns.
+    /// The transposed matrix.
     pub(crate) fn turned(self) -> Matrix<'a> {
         let strides = [self.strides[1], self.strides[0]];
         Matrix { rows: self.columns, columns: self.rows, strides, ..self }

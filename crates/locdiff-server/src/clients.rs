@@ -1,0 +1,293 @@
+//! Who asks, and how much of the server one of them may take while others wait.
+//!
+//! A client is the key that it sends, or else its address. Each has a token bucket of workers' seconds for every queue, and a part of the
+//! memory for requests. A client whose bucket is empty comes after all others; one that is alone may use all of the server.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::http::HeaderMap;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::memory::Memory;
+use crate::settings::Settings;
+use crate::workers::DENSITY_WORKERS;
+
+/// A full bucket is what is added in so many seconds.
+const BURST_S: f64 = 4.0;
+/// And the largest debt.
+const LARGEST_DEBT_S: f64 = 60.0;
+/// Requests of one client that are read or checked at the same time, which takes a core each.
+const READ_AT_A_TIME: usize = 2;
+/// A client that was not seen for so long has a full bucket, and need not be remembered.
+const FORGOTTEN: Duration = Duration::from_secs(60);
+/// Clients that are remembered one by one; all others together count as one.
+const MAX_CLIENTS: usize = 10_000;
+
+/// The other end of a connection.
+#[derive(Clone, Copy)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Identity {
+    Key([u8; 32]),
+    Address(IpAddr),
+    Others,
+}
+
+/// Clients of the last minute.
+pub(crate) struct Clients {
+    known: Mutex<HashMap<Identity, Arc<Client>>>,
+    /// Seconds that are added to buckets in a second: of images and of densities; none without a limit.
+    shares: Option<[f64; 2]>,
+    proxies: Vec<IpAddr>,
+    memory_pieces: usize,
+}
+
+/// One of them.
+pub(crate) struct Client {
+    pub(crate) images: Arc<Bucket>,
+    pub(crate) densities: Arc<Bucket>,
+    reading: Arc<Semaphore>,
+    memory: Arc<Semaphore>,
+}
+
+impl Clients {
+    pub(crate) fn new(settings: &Settings, memory: &Memory) -> Clients {
+        let shares = settings
+            .client_share()
+            .map(|share| [settings.workers, DENSITY_WORKERS].map(|workers| share * workers as f64));
+        Clients {
+            known: Mutex::default(),
+            shares,
+            proxies: settings.trusted_proxies.iter().map(IpAddr::to_canonical).collect(),
+            memory_pieces: memory.pieces_for_one(),
+        }
+    }
+
+    /// Who sent a request: with a key that was accepted, or without.
+    pub(crate) fn of(&self, peer: Peer, headers: &HeaderMap, key: Option<[u8; 32]>) -> Arc<Client> {
+        let identity =
+            key.map_or_else(|| Identity::Address(self.address(peer, headers)), Identity::Key);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = known.get(&identity) {
+            return Arc::clone(client);
+        }
+        if known.len() >= MAX_CLIENTS {
+            known.retain(|_, client| !client.is_forgotten());
+        }
+        let identity = if known.len() < MAX_CLIENTS { identity } else { Identity::Others };
+        let client = known.entry(identity).or_insert_with(|| {
+            let [images, densities] =
+                [0, 1].map(|queue| Arc::new(Bucket::new(self.shares.map(|shares| shares[queue]))));
+            let memory = Arc::new(Semaphore::new(self.memory_pieces));
+            let reading = Arc::new(Semaphore::new(READ_AT_A_TIME));
+            Arc::new(Client { images, densities, reading, memory })
+        });
+        Arc::clone(client)
+    }
+
+    /// Whether connections of an address stand for many clients.
+    pub(crate) fn is_proxy(&self, address: IpAddr) -> bool {
+        self.proxies.contains(&address)
+    }
+
+    /// The address of a client, which may be behind a proxy that states it.
+    fn address(&self, Peer(peer): Peer, headers: &HeaderMap) -> IpAddr {
+        let address = peer.ip().to_canonical();
+        if !self.is_proxy(address) {
+            return network(address);
+        }
+        // What proxies have added is at the end.
+        let stated = headers.get_all("x-forwarded-for").iter().rev();
+        let stated = stated.filter_map(|stated| stated.to_str().ok());
+        let mut addresses = stated.flat_map(|stated| stated.rsplit(',')).map(|stated| {
+            let stated = stated.trim();
+            let with_port = || stated.parse().ok().map(|address: SocketAddr| address.ip());
+            stated.parse().ok().or_else(with_port).map(|address: IpAddr| address.to_canonical())
+        });
+        let client =
+            addresses.find(|address| address.is_none_or(|address| !self.is_proxy(address)));
+        network(client.flatten().unwrap_or(address))
+    }
+}
+
+/// Whoever has an IPv6 address has 2⁶⁴ of them.
+pub(crate) fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+        address => address,
+    }
+}
+
+impl Client {
+    /// The memory for requests as far as this client may take it.
+    pub(crate) fn memory(&self, all: &Memory) -> Memory {
+        all.for_one(&self.memory)
+    }
+
+    /// Waits until a request of this client may be read.
+    pub(crate) async fn turn(&self) -> Turn {
+        let permit = Arc::clone(&self.reading).acquire_owned().await;
+        Turn(permit.expect("this semaphore is never closed"))
+    }
+
+    fn is_forgotten(self: &Arc<Client>) -> bool {
+        let idle =
+            |bucket: &Bucket| bucket.seconds() >= 0.0 && bucket.lock().since.elapsed() > FORGOTTEN;
+        Arc::strong_count(self) == 1 && idle(&self.images) && idle(&self.densities)
+    }
+}
+
+/// While this lives, a request is read.
+pub(crate) struct Turn(
+    #[expect(dead_code, reason = "held until it is dropped")] OwnedSemaphorePermit,
+);
+
+impl Turn {
+    /// Charges the time from now until it is dropped.
+    pub(crate) fn charging(self, bucket: &Arc<Bucket>) -> Charging {
+        Charging { _turn: self, bucket: Arc::clone(bucket), began: Instant::now() }
+    }
+}
+
+/// Charges a bucket when it is dropped.
+pub(crate) struct Charging {
+    _turn: Turn,
+    bucket: Arc<Bucket>,
+    began: Instant,
+}
+
+impl Drop for Charging {
+    fn drop(&mut self) {
+        self.bucket.take(self.began.elapsed().as_secs_f64());
+    }
+}
+
+/// Seconds of workers' time that a client may use.
+pub(crate) struct Bucket {
+    level: Mutex<Level>,
+    /// Seconds that are added in a second, if there is a limit.
+    share: Option<f64>,
+}
+
+struct Level {
+    seconds: f64,
+    since: Instant,
+}
+
+impl Bucket {
+    pub(crate) fn new(share: Option<f64>) -> Bucket {
+        let seconds = BURST_S * share.unwrap_or(1.0);
+        Bucket { level: Mutex::new(Level { seconds, since: Instant::now() }), share }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Level> {
+        self.level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is left in it now; less than nothing is a debt.
+    fn seconds(&self) -> f64 {
+        let level = self.lock();
+        let Some(share) = self.share else { return level.seconds };
+        (level.seconds + share * level.since.elapsed().as_secs_f64()).min(BURST_S * share)
+    }
+
+    /// In how many seconds a client that has used its share has none of it left to wait for.
+    pub(crate) fn debt_s(&self) -> Option<f64> {
+        let seconds = self.seconds();
+        self.share.filter(|_| seconds <= 0.0).map(|share| -seconds / share)
+    }
+
+    /// Counts work: what is expected when it is admitted, and the difference when it is done.
+    pub(crate) fn take(&self, seconds: f64) {
+        let Some(share) = self.share else { return };
+        let now = self.seconds();
+        let mut level = self.lock();
+        level.seconds = (now - seconds).clamp(-LARGEST_DEBT_S * share, BURST_S * share);
+        level.since = Instant::now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn clients(settings: &Settings) -> Clients {
+        Clients::new(settings, &Memory::new(settings))
+    }
+
+    fn peer(address: &str) -> Peer {
+        Peer(SocketAddr::new(address.parse().expect("an address"), 9))
+    }
+
+    #[test]
+    fn a_bucket_empties_and_fills_again() {
+        let clients = clients(&Settings::default());
+        let none = HeaderMap::new();
+        let greedy = clients.of(peer("10.0.0.1"), &none, None);
+        assert_eq!(greedy.images.debt_s(), None);
+        greedy.images.take(1e9);
+        // Its other connections are the same client, others are not, and densities are other work.
+        let again = clients.of(peer("10.0.0.1"), &none, None);
+        let debt_s = again.images.debt_s().expect("a debt");
+        assert!((LARGEST_DEBT_S - 1.0..=LARGEST_DEBT_S).contains(&debt_s), "{debt_s}");
+        assert_eq!(clients.of(peer("10.0.0.2"), &none, None).images.debt_s(), None);
+        assert_eq!(greedy.densities.debt_s(), None);
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(greedy.images.debt_s().expect("a debt") < debt_s - 0.2);
+        // What took less than expected is given back, up to a full bucket.
+        greedy.images.take(-1e9);
+        let share = 0.5 * Settings::default().workers as f64;
+        assert!((greedy.images.seconds() - BURST_S * share).abs() < 1e-6);
+        let off = Settings { client_share_percent: 100, ..Settings::default() };
+        let free = super::Clients::new(&off, &Memory::new(&off)).of(peer("10.0.0.1"), &none, None);
+        free.images.take(1000.0);
+        assert_eq!(free.images.debt_s(), None);
+    }
+
+    #[test]
+    fn keys_and_addresses_are_clients() {
+        let proxy: IpAddr = "10.9.9.9".parse().expect("an address");
+        let settings = Settings { trusted_proxies: vec![proxy], ..Settings::default() };
+        let clients = clients(&settings);
+        let from = |address: &str, forwarded: &[&'static str], key| {
+            let mut headers = HeaderMap::new();
+            for value in forwarded {
+                headers.append("x-forwarded-for", HeaderValue::from_static(value));
+            }
+            clients.of(peer(address), &headers, key)
+        };
+        let same = |a: &Arc<Client>, b: &Arc<Client>| Arc::ptr_eq(a, b);
+        let one = from("10.0.0.1", &[], None);
+        assert!(same(&one, &from("10.0.0.1", &["10.0.0.2"], None)), "anybody can state an address");
+        for stated in ["2.2.2.2, 10.0.0.1", "10.0.0.1:4711", "10.0.0.1, 10.9.9.9"] {
+            let forwarded = from("10.9.9.9", &["1.1.1.1", stated], None);
+            assert!(same(&one, &forwarded), "{stated}");
+        }
+        let proxy = from("10.9.9.9", &[], None);
+        assert!(same(&proxy, &from("10.9.9.9", &["1.1.1.1, unknown"], None)));
+        assert!(same(&one, &from("::ffff:10.0.0.1", &[], None)));
+        assert!(!same(&one, &from("10.9.9.9", &["10.0.0.2"], None)));
+        assert!(same(&from("2001:db8::1", &[], None), &from("2001:db8::ffff:2", &[], None)));
+        let key = from("10.0.0.1", &[], Some([1; 32]));
+        assert!(!same(&one, &key) && same(&key, &from("10.0.0.3", &[], Some([1; 32]))));
+    }
+
+    #[test]
+    fn clients_without_number_take_no_memory_without_limit() {
+        let clients = clients(&Settings::default());
+        for number in 0..(2 * MAX_CLIENTS as u32) {
+            let address = IpAddr::from(number.to_be_bytes());
+            clients.of(Peer(SocketAddr::new(address, 9)), &HeaderMap::new(), None);
+        }
+        assert!(clients.known.lock().expect("no panic").len() <= MAX_CLIENTS + 1);
+    }
+}
