@@ -29,8 +29,13 @@ def expect(condition, message):
 
 
 metrics = set()
+all_ports = {port for deployment in deployments for port in ports_of(deployment).values()}
 for item in objects:
     kind, name, spec = item["kind"], item["metadata"]["name"], item.get("spec", {})
+    if kind == "NetworkPolicy":
+        expect(selected(spec["podSelector"]["matchLabels"]), f"{name}: selects no pods")
+        for rule in spec["ingress"]:
+            expect({port["port"] for port in rule["ports"]} <= all_ports, f"{name}: opens a port that nobody listens at")
     if kind == "Deployment":
         expect(selected(spec["selector"]["matchLabels"]) == [name], f"{name}: its selector does not select its own pods only")
         annotations = spec["template"]["metadata"]["annotations"]

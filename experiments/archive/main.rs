@@ -1,8 +1,9 @@
 //! Views from a simulated space station, as JPEGs with times in their Exif data: `archive-passes FOLDER COUNT SEED`.
 //!
-//! The station flies a circular orbit of 51.64° inclination in 92.9 minutes over a turning Earth. The fusion assumes 7.66 km/s along
-//! a great circle of a resting one. In each pass the camera looks through one window, a few degrees aside, held by a hand. Pictures
-//! without land are not taken. The mosaic is one that earth-view was not trained on. `truth.csv` has the place in the middle of each.
+//! The station flies an ellipse of 51.64° inclination by Kepler's laws, 395 to 430 km high on average and up to 14 km higher and lower,
+//! over a turning Earth whose flattening turns the orbit's plane. The fusion assumes a circle at 7.66 km/s and 420 km in a plane that
+//! stays. In each pass the camera looks through one window, a few degrees aside, held by a hand. Pictures without land are not taken.
+//! The mosaic is one that earth-view was not trained on. `truth.csv` has the place in the middle of each.
 
 use std::f64::consts::TAU;
 use std::fs;
@@ -18,9 +19,15 @@ use rand_distr::{Distribution, Exp1, StandardNormal};
 
 const SIDE: usize = 256;
 const VIEWS_OF_A_PASS: usize = 12;
-const PERIOD_S: f64 = 92.9 * 60.0;
 const SIDEREAL_DAY_S: f64 = 86_164.0;
-const ALTITUDE_KM: f64 = 415.0;
+/// Of the Earth, in km³/s².
+const GRAVITY: f64 = 398_600.44;
+const EQUATOR_KM: f64 = 6378.137;
+/// How much the Earth's flattening disturbs an orbit.
+const J2: f64 = 1.082_63e-3;
+/// Half of the large axis of the orbit, less the Earth's radius.
+const ALTITUDES_KM: [f64; 2] = [395.0, 430.0];
+const LARGEST_ECCENTRICITY: f64 = 0.002;
 /// What the mosaic is fine enough for, and earth-view wide enough.
 const WIDTHS_KM: [f64; 2] = [630.0, 1500.0];
 /// 2024-05-01T00:00:00Z.
@@ -47,7 +54,7 @@ fn main() -> Result<()> {
     let (mut taken, mut pass) = (0, 0);
     while taken < count {
         let normal = |rng: &mut ChaCha8Rng| -> f64 { StandardNormal.sample(rng) };
-        let (node, phase) = (rng.random_range(0.0..TAU), rng.random_range(0.0..TAU));
+        let orbit = Orbit::drawn(&mut rng);
         let window = (4.0 * normal(&mut rng), 4.0 * normal(&mut rng));
         let width_km: f64 = rng.random_range(WIDTHS_KM[0]..WIDTHS_KM[1]);
         let mut time_s = 0.0;
@@ -56,19 +63,19 @@ fn main() -> Result<()> {
         while time_s < 900.0 && of_pass < VIEWS_OF_A_PASS && taken < count {
             let wait: f64 = Exp1.sample(&mut rng);
             time_s += 4.0 + 30.0 * wait;
-            let (latitude, longitude) = below(node, phase, time_s);
+            let (latitude, longitude, altitude_km) = orbit.at(time_s);
             let aside = (window.0 + 1.5 * normal(&mut rng), window.1 + 1.5 * normal(&mut rng));
             let pose = Pose {
                 latitude,
                 longitude,
-                altitude_km: ALTITUDE_KM,
+                altitude_km,
                 tilt_degrees: aside.0.hypot(aside.1),
                 heading_degrees: aside.0.atan2(aside.1).to_degrees(),
                 roll_degrees: rng.random_range(0.0..360.0),
                 width_km,
             };
             // The pose is that of the middle of the picture: looking aside moves it away from the track.
-            let away_km = ALTITUDE_KM * pose.tilt_degrees.to_radians().tan();
+            let away_km = altitude_km * pose.tilt_degrees.to_radians().tan();
             let below = locdiff_sphere::LatLon::new(latitude, longitude)?;
             let middle = below.destination(pose.heading_degrees, away_km);
             let pose = Pose { latitude: middle.latitude(), longitude: middle.longitude(), ..pose };
@@ -90,13 +97,48 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The point below the station.
-fn below(node: f64, phase: f64, time_s: f64) -> (f64, f64) {
-    let inclination = 51.64_f64.to_radians();
-    let (sin, cos) = (phase + TAU * time_s / PERIOD_S).sin_cos();
-    let latitude = (inclination.sin() * sin).asin().to_degrees();
-    let longitude = (inclination.cos() * sin).atan2(cos) + node - TAU * time_s / SIDEREAL_DAY_S;
-    (latitude, (longitude.to_degrees() + 540.0).rem_euclid(360.0) - 180.0)
+/// A pass's orbit.
+struct Orbit {
+    axis_km: f64,
+    eccentricity: f64,
+    /// Angle from the ascending node to the lowest point.
+    lowest: f64,
+    /// Of the ascending node, at the beginning of the pass.
+    node: f64,
+    /// Mean anomaly at the beginning of the pass.
+    phase: f64,
+}
+
+impl Orbit {
+    fn drawn(rng: &mut ChaCha8Rng) -> Orbit {
+        Orbit {
+            axis_km: locdiff_sphere::EARTH_RADIUS_KM
+                + rng.random_range(ALTITUDES_KM[0]..ALTITUDES_KM[1]),
+            eccentricity: rng.random_range(0.0..LARGEST_ECCENTRICITY),
+            lowest: rng.random_range(0.0..TAU),
+            node: rng.random_range(0.0..TAU),
+            phase: rng.random_range(0.0..TAU),
+        }
+    }
+
+    /// Latitude and longitude of the point below the station, and its height.
+    fn at(&self, time_s: f64) -> (f64, f64, f64) {
+        let Orbit { axis_km, eccentricity, .. } = *self;
+        let inclination = 51.64_f64.to_radians();
+        let mean_motion = (GRAVITY / axis_km.powi(3)).sqrt();
+        let anomaly = self.phase + mean_motion * time_s;
+        // To the second order of the eccentricity: 1e-8.
+        let center = 2.0 * eccentricity * anomaly.sin()
+            + 1.25 * eccentricity * eccentricity * (2.0 * anomaly).sin();
+        let (sin, cos) = (self.lowest + anomaly + center).sin_cos();
+        let drift = -1.5 * J2 * (EQUATOR_KM / axis_km).powi(2) * mean_motion * inclination.cos();
+        let latitude = (inclination.sin() * sin).asin().to_degrees();
+        let longitude = (inclination.cos() * sin).atan2(cos) + self.node + drift * time_s
+            - TAU * time_s / SIDEREAL_DAY_S;
+        let height_km = axis_km * (1.0 - eccentricity * anomaly.cos());
+        let longitude = (longitude.to_degrees() + 540.0).rem_euclid(360.0) - 180.0;
+        (latitude, longitude, height_km - locdiff_sphere::EARTH_RADIUS_KM)
+    }
 }
 
 /// A JPEG with camera, time and the time's fraction in Exif data.

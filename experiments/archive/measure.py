@@ -6,6 +6,8 @@ last run. `twice`: files that the last run read, and photos that it predicted, b
 `locdiff review`, tagged (sidecars, then in place) and undone. `undo_identical`: percent of files with the bytes they had before. `read_back`: what exiftool reads of tags in many formats (formats.py); `fixture_different`: places and times
 of real pictures (parity/tags/read.py). `scan_per_s`: files per second of an
 uninterrupted scan into another library.
+`page_p95_ms`: the review page with 5,000 of these pictures, by the real program in Chromium: the slowest kind of interaction, 95th percentile
+(web/tests/e2e/review.mjs; needs web/node_modules and a program with the page, otherwise null).
 (b) 1,500 rendered views along simulated passes (main.rs), by earth-view without registration. Errors are distances to the middle of the picture; medians are over
 pictures that are answered both ways. `fused_coverage_90`: percent of the final answers (fused, or single where nothing was fused) whose 90 % circle contains the truth, of
 `fused_coverage_n` answers. `shuffled`: the same library with times
@@ -143,6 +145,10 @@ def hashes(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+def home() -> dict[str, str]:
+    return {"LOCDIFF_HOME": str(WORK / "home"), "HF_HOME": str(WORK / "hub")}
+
+
 class Archive:
     def __init__(self, name: str, environment: dict[str, str]) -> None:
         self.path = WORK / name
@@ -190,7 +196,7 @@ def generated(count: int, kills: int) -> dict[str, object]:
     say("generating", count, "files")
     generate(folder, count)
     before = hashes(folder)
-    environment = {"LOCDIFF_HOME": str(WORK / "home"), "HF_HOME": str(WORK / "hub")}
+    environment = home()
     clean = Archive("clean.sqlite", environment)
     scan = ("scan", str(folder), "--model", "geoclip", "--library")
     whole = clean.run(*scan, str(clean.path))
@@ -259,6 +265,32 @@ def tagged(archive: Archive, folder: Path, before: dict[str, str]) -> float:
         identical.append(100 * sum(before.get(name) == after.get(name) for name in names) / len(names))
         say("tagged", len(written["files"]), *how, "and undone:", identical[-1], "% identical")
     return min(identical)
+
+
+def page(folder: Path, environment: dict[str, str]) -> dict[str, object]:
+    """How long interactions take on the review page with 5,000 pictures."""
+    archive = Archive("page.sqlite", environment)
+    folders = sorted(str(path) for path in folder.iterdir())[: 5_000 // 500]
+    archive.run("scan", *folders, "--model", "geoclip", "--library", str(archive.path))
+    server = archive.start("review", str(archive.path), "--port", "0")
+    assert server.stdout
+    address = server.stdout.readline().strip()
+    command = ["node", str(ROOT / "web/tests/e2e/review.mjs"), address]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    server.terminate()
+    server.wait()
+    if not done.stdout.strip():
+        return {"page_pictures": 0, "page_p95_ms": None}
+    measured = json.loads(done.stdout.splitlines()[-1])
+    slowest = max(measured["interactions"].items(), key=lambda one: one[1]["p95_ms"])
+    say("page:", measured)
+    return {
+        "page_pictures": measured["pictures"],
+        "page_interactions": len(measured["interactions"]),
+        "page_p95_ms": slowest[1]["p95_ms"],
+        "page_slowest": slowest[0],
+        "page_load_average": round(measured["load_average"], 1),
+    }
 
 
 def fixtures() -> dict[str, object]:
@@ -377,7 +409,7 @@ def main() -> None:
     if QUICK:
         result = {**generated(400, 2), **compared()}
     else:
-        result = {**generated(20_000, 5), **fixtures(), **passes(1_500)}
+        result = {**generated(20_000, 5), **page(WORK / "files", home()), **fixtures(), **passes(1_500)}
     print(json.dumps({**result, "seed": SEED}))
 
 

@@ -74,10 +74,13 @@ class Faults:
         self.program, self.scratch, self.every = program, scratch, every
         self.inputs, self.out = scratch / "inputs", scratch / "out"
         self.library, self.count = scratch / "fault.so", scratch / "count"
-        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", str(self.library), str(Path(__file__).with_name("fault.c")), "-ldl"], check=True)
         self.environment = {**os.environ, "LOCDIFF_HOME": str(scratch / "home"), "HF_HOME": str(scratch / "hub"), "RAYON_NUM_THREADS": "1"}
         self.failures: list[str] = []
         self.lost = self.points = self.runs = 0
+
+    def arm(self) -> None:
+        """Builds the library that makes calls fail."""
+        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", str(self.library), str(Path(__file__).with_name("fault.c")), "-ldl"], check=True)
 
     def run(self, arguments: list[str], *, at: int | None = None, kind: str = "error") -> tuple[int, str]:
         environment = dict(self.environment)
@@ -139,6 +142,39 @@ class Faults:
         return None
 
 
+def scenarios(faults: Faults) -> list[Scenario]:
+    """Prepares what the commands read, and lists them."""
+    pictures = faults.inputs / "pictures"
+    pictures.mkdir(parents=True)
+    manifest = "path,latitude,longitude\n"
+    for number in range(120):
+        name = f"{number:03}.jpg"
+        shutil.copy(ROOT / "parity/photo/files" / ("rgb.jpg", "420.jpg", "grey.jpg")[number % 3], pictures / name)
+        manifest += f"{name},{number % 80},{number}\n"
+    (pictures / "manifest.csv").write_text(manifest)
+    few = faults.inputs / "few"
+    few.mkdir()
+    for name in ("rgb.jpg", "gps-paris.jpg", "p3.png", "orientation-6.jpg"):
+        shutil.copy(ROOT / "parity/photo/files" / name, few / name)
+    (faults.inputs / "config.toml").write_text(CONFIG)
+    embed = ["embed", "pictures/manifest.csv", "--encoder", str(ENCODER), "--rows-per-shard", "50", "--out"]
+    faults.prepared([*embed, "embedded"])
+    train = ["train", "config.toml", "--data", "embedded", "--out"]
+    faults.prepared([*train, "run"])
+    shutil.copytree(faults.inputs / "run/model", faults.inputs / "model")
+    out = str(faults.out)
+    scan = ["scan", "few", "--library", f"{out}/library.sqlite", "--model", f"{faults.inputs}/model", "--encoder", str(ENCODER)]
+    calibrate = ["calibrate", f"{out}/model", "--data", "embedded", "--encoder", str(ENCODER)]
+    gallery = ["gallery", "build", "--data", "embedded", "--out", f"{out}/gallery"]
+    return [
+        Scenario("embed", [*embed, f"{out}/e"], [*embed, f"{out}/e"], lambda folder: hashes(folder / "e", "*.parquet")),
+        Scenario("train", [*train, f"{out}/run"], [*train, f"{out}/run", "--resume"], lambda folder: hashes(folder / "run/model")),
+        Scenario("gallery", gallery, gallery, lambda folder: hashes(folder / "gallery")),
+        Scenario("calibrate", calibrate, calibrate, lambda folder: hashes(folder / "model")),
+        Scenario("scan", scan, scan, lambda folder: rows(folder / "library.sqlite")),
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("program", type=Path)
@@ -148,36 +184,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder).resolve()
         faults = Faults(arguments.program.resolve(), scratch, arguments.every)
-        pictures = faults.inputs / "pictures"
-        pictures.mkdir(parents=True)
-        manifest = "path,latitude,longitude\n"
-        for number in range(120):
-            name = f"{number:03}.jpg"
-            shutil.copy(ROOT / "parity/photo/files" / ("rgb.jpg", "420.jpg", "grey.jpg")[number % 3], pictures / name)
-            manifest += f"{name},{number % 80},{number}\n"
-        (pictures / "manifest.csv").write_text(manifest)
-        few = faults.inputs / "few"
-        few.mkdir()
-        for name in ("rgb.jpg", "gps-paris.jpg", "p3.png", "orientation-6.jpg"):
-            shutil.copy(ROOT / "parity/photo/files" / name, few / name)
-        (faults.inputs / "config.toml").write_text(CONFIG)
-        embed = ["embed", "pictures/manifest.csv", "--encoder", str(ENCODER), "--rows-per-shard", "50", "--out"]
-        faults.prepared([*embed, "embedded"])
-        train = ["train", "config.toml", "--data", "embedded", "--out"]
-        faults.prepared([*train, "run"])
-        shutil.copytree(faults.inputs / "run/model", faults.inputs / "model")
-        out = str(faults.out)
-        scan = ["scan", "few", "--library", f"{out}/library.sqlite", "--model", f"{faults.inputs}/model", "--encoder", str(ENCODER)]
-        calibrate = ["calibrate", f"{out}/model", "--data", "embedded", "--encoder", str(ENCODER)]
-        gallery = ["gallery", "build", "--data", "embedded", "--out", f"{out}/gallery"]
-        scenarios = [
-            Scenario("embed", [*embed, f"{out}/e"], [*embed, f"{out}/e"], lambda folder: hashes(folder / "e", "*.parquet")),
-            Scenario("train", [*train, f"{out}/run"], [*train, f"{out}/run", "--resume"], lambda folder: hashes(folder / "run/model")),
-            Scenario("gallery", gallery, gallery, lambda folder: hashes(folder / "gallery")),
-            Scenario("calibrate", calibrate, calibrate, lambda folder: hashes(folder / "model")),
-            Scenario("scan", scan, scan, lambda folder: rows(folder / "library.sqlite")),
-        ]
-        for scenario in scenarios:
+        faults.arm()
+        for scenario in scenarios(faults):
             if arguments.only in (None, scenario.name):
                 faults.examine(scenario)
     print(json.dumps({"fault_points": faults.points, "fault_runs": faults.runs, "fault_failures": len(faults.failures), "lost_rows": faults.lost}))
