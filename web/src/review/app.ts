@@ -297,7 +297,7 @@ export class Review {
     byId("decide").append(step("‹", "previous", "Previous picture (k)"), buttons.reject, buttons.accept, step("›", "next", "Next picture (j)"), buttons.undo, buttons.view);
     const legend = (["estimate", "accepted", "rejected", "gps"] as const).map((status) => h("li", { "data-status": status }, h("i", { class: "sign", "aria-hidden": "true" }, STATUSES[status].sign), { estimate: "Estimate", accepted: "Accepted", rejected: "Rejected", gps: "GPS" }[status]));
     byId("legend").append(...legend);
-    byId("keys").append(...keysTable());
+    byId("keys").prepend(...keysTable());
     byId("help").addEventListener("click", () => this.#commands["help"]!());
     nameSwitch(byId("theme"), this.#globe.theme);
     byId("theme").addEventListener("click", () => this.#setTheme(this.#globe.theme === "dark" ? "day" : "dark"));

@@ -79,7 +79,7 @@ ${references.join("\n")}
       ? "The model is calibrated on pictures of its own kind: of many such answers, about as many are right as their probabilities state. This may be wrong for pictures of another kind, and for edited or generated pictures."
       : "The model is not calibrated: its numbers are scores. Scores rank places; they are not probabilities.",
     "A place that isn't among the candidates is not excluded. Confirm a location by other means: landmarks, shadows, signs, a second source.",
-    "Names are those of the nearest known town to a point, borders are Natural Earth's (1:50 million): neither is a statement about who rules where.",
+    "Names are those of the nearest known town to a point (GeoNames, CC BY 4.0), borders are Natural Earth's (1:50 million): neither is a statement about who rules where.",
   ];
   return `<!doctype html>
 <html lang="en">

@@ -1,7 +1,8 @@
 // The review page in a real browser: by keyboard, by pointer and on a telephone; and how long each interaction takes until it is
 // painted. Prints one JSON object last.
 //
-//   node tests/e2e/review.mjs [PICTURES] [FOLDER FOR SCREENSHOTS]
+//   node tests/e2e/review.mjs [PICTURES] [FOLDER FOR SCREENSHOTS]   a made-up library
+//   node tests/e2e/review.mjs URL                                   times only, of a running `locdiff review`
 
 import assert from "node:assert/strict";
 import { mkdir } from "node:fs/promises";
@@ -11,7 +12,10 @@ import { startArchive } from "../mock_archive.mjs";
 import { expectErrors, launch, open, seen } from "./browser.mjs";
 import { audit, tally, test } from "./harness.mjs";
 
-const [pictures = "5000", folder = "../target/web-review"] = process.argv.slice(2);
+const [given = "5000", folder = "../target/web-review"] = process.argv.slice(2);
+const running = given.startsWith("http:");
+// Tests look into the made-up library.
+if (running) process.env.ONLY = "painted|nothing left";
 await mkdir(folder, { recursive: true });
 const DESKTOP = { width: 1440, height: 900 };
 const PHONE = { width: 390, height: 844, phone: true };
@@ -20,9 +24,10 @@ const ALL = ["minor", "moderate", "serious", "critical"];
 const N = 40;
 const GOAL_MS = 100;
 
-const library = await startArchive(Number(pictures));
+const library = running ? { url: given, close: () => undefined } : await startArchive(Number(given));
 const browser = await launch();
 const page = await open(browser, library.url, DESKTOP);
+const pictures = await page.evaluate(() => window.locdiff.review.view.times.length);
 const shot = (of, name) => of.screenshot({ path: join(folder, `review-${name}.png`), timeout: 120_000 });
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const settled = async (of) => {
@@ -167,7 +172,7 @@ await test("filters, order and time", async () => {
   await page.mouse.move(x + 0.5 * width, y + 25, { steps: 5 });
   await page.mouse.up();
   const brushed = (await state()).shown;
-  assert.ok(brushed > 0 && brushed < 0.5 * Number(pictures), String(brushed));
+  assert.ok(brushed > 0 && brushed < 0.5 * pictures, String(brushed));
   await settled(page);
   await shot(page, "brushed");
   // By keys: the handles are sliders.
@@ -175,7 +180,7 @@ await test("filters, order and time", async () => {
   assert.ok((await state()).shown < brushed);
   await page.getByRole("button", { name: "Zoom to range" }).click();
   await page.getByRole("button", { name: "All times" }).click();
-  assert.equal((await state()).shown, Number(pictures));
+  assert.equal((await state()).shown, pictures);
   await page.selectOption("#sort", "confident");
   await filterBy("undecided");
 });
@@ -350,5 +355,5 @@ await test("nothing left the origin, nothing broke the policy, no error was writ
 
 await browser.close();
 library.close();
-console.log(JSON.stringify({ pictures: Number(pictures), ...tally, external_requests: seen.external.length, console_errors: seen.errors.length, csp_violations: seen.violations.length, load_average: load, goal_ms: GOAL_MS, interactions, map }));
+console.log(JSON.stringify({ pictures: pictures, ...tally, external_requests: seen.external.length, console_errors: seen.errors.length, csp_violations: seen.violations.length, load_average: load, goal_ms: GOAL_MS, interactions, map }));
 process.exit(tally.failed === 0 ? 0 : 1);
