@@ -123,7 +123,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--quick", action="store_true", help="README only")
-    parser.add_argument("--page", help="pages whose path contains this")
+    parser.add_argument("--page", action="append", help="pages whose path contains this, in the order given; may be repeated")
     arguments = parser.parse_args()
     found = {page: blocks(page) for page in pages()}
     wrong = [f"{block.page}:{block.line}" for page in found.values() for block in page if block.mark and not is_known(block.mark)]
@@ -134,7 +134,7 @@ def main() -> None:
     if arguments.quick:
         to_run = {ROOT / "README.md": to_run[ROOT / "README.md"]}
     if arguments.page:
-        to_run = {page: page_blocks for page, page_blocks in to_run.items() if arguments.page in str(page)}
+        to_run = {page: to_run[page] for part in arguments.page for page in to_run if part in str(page)}
     with tempfile.TemporaryDirectory() as scratch:
         follower = Follower(arguments.wheel.resolve(), Path(scratch))
         first_map_s = None
