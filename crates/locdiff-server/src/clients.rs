@@ -23,6 +23,8 @@ const LARGEST_DEBT_S: f64 = 60.0;
 const READ_AT_A_TIME: usize = 2;
 /// A client that was not seen for so long has a full bucket, and need not be remembered.
 const FORGOTTEN: Duration = Duration::from_secs(60);
+/// While there are too many clients, those to forget are looked for so often.
+const CLEARED_EVERY: Duration = Duration::from_secs(1);
 /// Clients that are remembered one by one; all others together count as one.
 const MAX_CLIENTS: usize = 10_000;
 
@@ -39,11 +41,18 @@ enum Identity {
 
 /// Clients of the last minute.
 pub(crate) struct Clients {
-    known: Mutex<HashMap<Identity, Arc<Client>>>,
+    known: Mutex<Known>,
     /// Seconds that are added to buckets in a second: of images and of densities; none without a limit.
     shares: Option<[f64; 2]>,
     proxies: Vec<IpAddr>,
     memory_pieces: usize,
+}
+
+#[derive(Default)]
+struct Known {
+    clients: HashMap<Identity, Arc<Client>>,
+    /// When clients were forgotten, last.
+    cleared: Option<Instant>,
 }
 
 /// One of them.
@@ -72,14 +81,18 @@ impl Clients {
         let identity =
             key.map_or_else(|| Identity::Address(self.address(peer, headers)), Identity::Key);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = known.get(&identity) {
+        if let Some(client) = known.clients.get(&identity) {
             return Arc::clone(client);
         }
-        if known.len() >= MAX_CLIENTS {
-            known.retain(|_, client| !client.is_forgotten());
+        let is_full = known.clients.len() >= MAX_CLIENTS;
+        // Looking through all of them takes a millisecond: not for every request.
+        if is_full && known.cleared.is_none_or(|cleared| cleared.elapsed() >= CLEARED_EVERY) {
+            known.clients.retain(|_, client| !client.is_forgotten());
+            known.cleared = Some(Instant::now());
         }
-        let identity = if known.len() < MAX_CLIENTS { identity } else { Identity::Others };
-        let client = known.entry(identity).or_insert_with(|| {
+        let is_full = known.clients.len() >= MAX_CLIENTS;
+        let identity = if is_full { Identity::Others } else { identity };
+        let client = known.clients.entry(identity).or_insert_with(|| {
             let [images, densities] =
                 [0, 1].map(|queue| Arc::new(Bucket::new(self.shares.map(|shares| shares[queue]))));
             let memory = Arc::new(Semaphore::new(self.memory_pieces));
@@ -288,6 +301,6 @@ mod tests {
             let address = IpAddr::from(number.to_be_bytes());
             clients.of(Peer(SocketAddr::new(address, 9)), &HeaderMap::new(), None);
         }
-        assert!(clients.known.lock().expect("no panic").len() <= MAX_CLIENTS + 1);
+        assert!(clients.known.lock().expect("no panic").clients.len() <= MAX_CLIENTS + 1);
     }
 }

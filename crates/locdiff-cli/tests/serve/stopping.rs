@@ -12,7 +12,7 @@ fn accepted_requests_are_answered_before_the_end() {
     let image = example();
     let mut streams: Vec<_> = (0..4).map(|_| server.connect()).collect();
     let head = format!(
-        "POST /v1/locate HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n",
+        "POST /v1/locate?registration=false HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n",
         image.len()
     );
     for stream in &mut streams {

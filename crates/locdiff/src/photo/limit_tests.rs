@@ -89,6 +89,23 @@ fn jpegs_in_a_tiff_are_rejected() {
     }
 }
 
+/// 8 million values in a file of 5 kB: the decoder would reserve 256 MB for them.
+#[test]
+fn tags_of_a_tiff_have_no_more_values_than_the_file() {
+    let tiff = file("rgb.tif");
+    // How many samples a pixel has: three, once.
+    let entry = tiff.windows(8).position(|entry| entry == [0x15, 1, 3, 0, 1, 0, 0, 0]).unwrap();
+    for count in [0x007d_0001_u32, 1 << 18, u32::MAX] {
+        let mut changed = tiff.clone();
+        changed[entry + 4..entry + 8].copy_from_slice(&count.to_le_bytes());
+        let error = Photo::decode(&changed, &ReadOptions::default()).unwrap_err().to_string();
+        assert!(error.contains("tag 277"), "{error}");
+        // Also where the file is long enough.
+        changed.resize(1 << 20, 0);
+        assert!(Photo::examine(&changed, &ReadOptions::default()).is_err());
+    }
+}
+
 /// The checksum of a PNG's chunk.
 pub(super) fn crc_of(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;

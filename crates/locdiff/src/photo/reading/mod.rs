@@ -13,6 +13,7 @@ mod options;
 mod orientation;
 mod pixels;
 mod raster;
+mod tiff_outline;
 
 pub use error::PhotoError;
 pub use exif::{ExifFacts, gps_of};

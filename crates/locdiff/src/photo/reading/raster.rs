@@ -10,6 +10,7 @@ use super::exif;
 use super::format::PhotoFormat;
 use super::options::{Deadline, ReadOptions, TimedBytes};
 use super::pixels::{Channels, Pixels, flatten_alpha, round_to_bytes};
+use super::tiff_outline::impossible_tag;
 use super::{Demand, WORKING_MEMORY};
 
 pub(super) fn decode(
@@ -20,14 +21,14 @@ pub(super) fn decode(
 ) -> Result<Pixels, PhotoError> {
     let read = Reading { format, deadline };
     let (mut decoder, demand) = read.open(bytes, options)?;
-    let profile = decoder.icc_profile().ok().flatten();
+    // Of a TIFF, the decoder would take 32 times as much memory as the profile has bytes.
+    let profile = match format {
+        PhotoFormat::Tiff => exif::tiff_profile_of(bytes),
+        _ => decoder.icc_profile().ok().flatten(),
+    };
     let color = decoder.color_type();
     let mut samples = vec![0; demand.samples as usize];
     decoder.read_image_boxed(&mut samples).map_err(|error| read.error_of(error))?;
-    let profile = match format {
-        PhotoFormat::Tiff => profile.or_else(|| exif::tiff_profile_of(bytes)),
-        _ => profile,
-    };
     make_opaque_bytes(&mut samples, color);
     let Demand { width, height, channels, .. } = demand;
     Ok(Pixels { width, height, channels, samples, profile })
@@ -76,6 +77,11 @@ impl Reading {
             // The first frame, which need not be the whole picture.
             PhotoFormat::Gif => {
                 self.limited(gif::GifDecoder::new(source), options, |samples, _| samples)
+            }
+            // Before its reader has the values of tags in memory.
+            PhotoFormat::Tiff if let Some(tag) = impossible_tag(bytes) => {
+                let reason = format!("tag {tag} has more values than the file can have");
+                Err(PhotoError::damaged(self.format, reason))
             }
             PhotoFormat::Tiff if exif::is_digital_negative(bytes) => Err(PhotoError::Unsupported {
                 format: "camera raw (DNG)".to_owned(),
