@@ -1,6 +1,6 @@
 //! `locdiff calibrate`: scores of a model become probabilities, by pictures whose places are known.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ use locdiff_train::{Dataset, OnBadShard};
 
 use crate::asking::{InferenceArguments, OpeningArguments, open};
 use crate::progress::Progress;
-use crate::text::stderr;
+use crate::text::{json_stdout, stderr};
 use crate::{memory, refused};
 
 #[derive(Args)]
@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Some(calibration.write(&directory)?)
     };
     if arguments.json {
-        writeln!(stdout(), "{}", serde_json::to_string(&calibration)?)?;
+        writeln!(json_stdout(), "{}", serde_json::to_string(&calibration)?)?;
     } else {
         write!(crate::text::stdout(), "{}", text(&model.identity().name, &calibration))?;
     }

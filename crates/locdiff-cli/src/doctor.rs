@@ -1,6 +1,6 @@
 //! `locdiff doctor`: what is installed, what is missing, how to get it, and whether it works.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -122,7 +122,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             "features": features(),
             "models": models,
         });
-        writeln!(stdout(), "{report}")?;
+        writeln!(crate::text::json_stdout(), "{report}")?;
     } else {
         print(&home, &findings)?;
     }

@@ -1,6 +1,6 @@
 //! `locdiff embed`: images in, embeddings for training out.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::bail;
@@ -10,7 +10,7 @@ use locdiff::photo::{Crops, ReadOptions};
 use locdiff_train::{EmbedEvent, EmbedOptions, EmbedSummary, Share, embed};
 
 use crate::counts::count;
-use crate::text::stderr;
+use crate::text::{json_stdout, stderr};
 use crate::{encoders, interruption, memory};
 
 /// Skipped images that are shown one by one; all of them are in `skipped.csv`.
@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let summary = outcome?;
     print_summary(&summary, &arguments)?;
     if arguments.json {
-        writeln!(stdout(), "{}", serde_json::to_string(&summary)?)?;
+        writeln!(json_stdout(), "{}", serde_json::to_string(&summary)?)?;
     }
     // Not 0, so that a script doesn't train on half of the images, or on none.
     if !summary.finished {

@@ -14,7 +14,7 @@ use locdiff_train::{
 };
 use serde_json::json;
 
-use crate::text::stderr;
+use crate::text::{json_stdout, stderr};
 use crate::{interruption, memory};
 
 /// Configurations that the program has.
@@ -137,7 +137,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         )?,
     }
     if arguments.json {
-        writeln!(stdout(), "{}", json!({ "state": state, "step": step, "model": path }))?;
+        writeln!(json_stdout(), "{}", json!({ "state": state, "step": step, "model": path }))?;
     }
     Ok(())
 }

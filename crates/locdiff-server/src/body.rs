@@ -81,7 +81,7 @@ impl Memory {
                 return Err(too_large(length as u64));
             }
             if length > bytes.capacity() {
-                let room = room_for(length, announced as usize);
+                let room = room_for(length, announced as usize, most as usize);
                 // While it is copied, it is there twice.
                 let larger = self.take(room)?;
                 bytes.reserve_exact(room - bytes.len());
@@ -95,11 +95,12 @@ impl Memory {
 
 /// How much room is made for a body that has become longer. What was announced is taken at its word only as far as a part of
 /// it has come.
-fn room_for(length: usize, announced: usize) -> usize {
+fn room_for(length: usize, announced: usize, most: usize) -> usize {
     match announced {
         0 => 2 * length,
         announced => announced.min(4 * length).max(length),
     }
+    .min(most)
     .next_multiple_of(PIECE)
 }
 
@@ -127,25 +128,26 @@ pub(crate) fn most_bytes(headers: &HeaderMap, settings: &Settings) -> u64 {
     match boundary(headers) {
         Some(_) => {
             let all = settings.max_image_bytes.saturating_mul(settings.max_images as u64);
-            // Nobody gets more than half of what is there for all, but for one image of the largest kind.
-            let share = (settings.request_memory() / 2).max(settings.max_image_bytes);
-            all.min(share).saturating_add(ENVELOPE)
+            // A body that grows is there twice for a moment. One image of the largest kind always has room.
+            let share = (settings.client_memory() / 2).saturating_sub(ENVELOPE);
+            all.min(share.max(settings.max_image_bytes)).saturating_add(ENVELOPE)
         }
         None => settings.max_image_bytes,
     }
 }
 
-fn boundary(headers: &HeaderMap) -> Option<String> {
+/// What separates the parts of a form, if the body is one.
+pub(crate) fn boundary(headers: &HeaderMap) -> Option<String> {
     multipart::boundary(headers.get(header::CONTENT_TYPE)?.to_str().ok()?)
 }
 
 /// The images in a body: itself, or the parts of a form named `image`.
 pub(crate) fn images_in(
-    headers: &HeaderMap,
+    boundary: Option<&str>,
     bytes: Bytes,
-    settings: &Settings,
+    max_images: usize,
 ) -> Result<Vec<SentImage>, Problem> {
-    let Some(boundary) = boundary(headers) else {
+    let Some(boundary) = boundary else {
         if bytes.is_empty() {
             let detail =
                 "the body is empty: send the bytes of an image, or a form with parts named `image`";
@@ -155,7 +157,7 @@ pub(crate) fn images_in(
     };
     let wrong = |detail: String| Problem::new(BAD_BODY, detail);
     let mut images = Vec::new();
-    for part in multipart::parts(&bytes, &boundary) {
+    for part in multipart::parts(&bytes, boundary) {
         let part = part.map_err(|reason| wrong(format!("the form is not valid: {reason}")))?;
         if part.name != "image" {
             return Err(wrong(format!(
@@ -163,10 +165,10 @@ pub(crate) fn images_in(
                 shown(&part.name)
             )));
         }
-        if images.len() == settings.max_images {
-            let most = settings.max_images;
-            let detail =
-                format!("the form has more than {most} images: send them in several requests");
+        if images.len() == max_images {
+            let detail = format!(
+                "the form has more than {max_images} images: send them in several requests"
+            );
             return Err(Problem::new(TOO_LARGE, detail));
         }
         let name = part.file_name.map(|name| name.chars().take(255).collect());
@@ -205,12 +207,27 @@ mod tests {
     }
 
     #[test]
+    fn one_client_has_room_for_the_longest_form_while_it_grows() {
+        let mut headers = HeaderMap::new();
+        let form = "multipart/form-data; boundary=xyz";
+        headers.insert(header::CONTENT_TYPE, form.parse().expect("a header"));
+        for client_share_percent in [50, 100] {
+            let settings = Settings { client_share_percent, ..Settings::default() };
+            let most = most_bytes(&headers, &settings);
+            assert!(most > settings.max_image_bytes && 2 * most <= settings.client_memory());
+        }
+    }
+
+    #[test]
     fn room_follows_what_has_come() {
-        assert_eq!(room_for(1, 1 << 30), PIECE);
-        assert_eq!(room_for(PIECE, 1 << 30), 4 * PIECE);
-        assert_eq!(room_for(5 * PIECE, 6 * PIECE), 6 * PIECE);
-        assert_eq!(room_for(5 * PIECE, 0), 10 * PIECE);
+        const MOST: usize = 1 << 30;
+        assert_eq!(room_for(1, 1 << 30, MOST), PIECE);
+        assert_eq!(room_for(PIECE, 1 << 30, MOST), 4 * PIECE);
+        assert_eq!(room_for(5 * PIECE, 6 * PIECE, MOST), 6 * PIECE);
+        assert_eq!(room_for(5 * PIECE, 0, MOST), 10 * PIECE);
+        // A body that may not be longer needs no more room.
+        assert_eq!(room_for(5 * PIECE, 0, 7 * PIECE), 7 * PIECE);
         // More came than was announced.
-        assert_eq!(room_for(5 * PIECE, PIECE), 5 * PIECE);
+        assert_eq!(room_for(5 * PIECE, PIECE, MOST), 5 * PIECE);
     }
 }

@@ -1,7 +1,7 @@
 //! Who asks, and how much of the server one of them may take while others wait.
 //!
 //! A client is the key that it sends, or else its address. Each has a token bucket of workers' seconds for every queue, and a part of the
-//! memory for requests. A client whose bucket is empty comes after all others; one that is alone may use all of the server.
+//! memory for requests. A client whose bucket is empty comes after those that owe less; one that is alone may use all of the server.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -96,7 +96,8 @@ impl Clients {
             let [images, densities] =
                 [0, 1].map(|queue| Arc::new(Bucket::new(self.shares.map(|shares| shares[queue]))));
             let memory = Arc::new(Semaphore::new(self.memory_pieces));
-            let reading = Arc::new(Semaphore::new(READ_AT_A_TIME));
+            let reading = self.shares.map_or(Semaphore::MAX_PERMITS, |_| READ_AT_A_TIME);
+            let reading = Arc::new(Semaphore::new(reading));
             Arc::new(Client { images, densities, reading, memory })
         });
         Arc::clone(client)
@@ -114,13 +115,14 @@ impl Clients {
             return network(address);
         }
         // What proxies have added is at the end.
-        let stated = headers.get_all("x-forwarded-for").iter().rev();
-        let stated = stated.filter_map(|stated| stated.to_str().ok());
-        let mut addresses = stated.flat_map(|stated| stated.rsplit(',')).map(|stated| {
-            let stated = stated.trim();
-            let with_port = || stated.parse().ok().map(|address: SocketAddr| address.ip());
-            stated.parse().ok().or_else(with_port).map(|address: IpAddr| address.to_canonical())
+        let lines = headers.get_all("x-forwarded-for").iter().rev();
+        let parts = lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));
+        let mut addresses = parts.map(|part| {
+            let part = str::from_utf8(part).ok()?.trim();
+            let with_port = || part.parse().ok().map(|address: SocketAddr| address.ip());
+            part.parse().ok().or_else(with_port).map(|address: IpAddr| address.to_canonical())
         });
+        // Before something that is no address, a client may have written whatever it wants.
         let client =
             addresses.find(|address| address.is_none_or(|address| !self.is_proxy(address)));
         network(client.flatten().unwrap_or(address))
@@ -151,9 +153,7 @@ impl Client {
     }
 
     fn is_forgotten(self: &Arc<Client>) -> bool {
-        let idle =
-            |bucket: &Bucket| bucket.seconds() >= 0.0 && bucket.lock().since.elapsed() > FORGOTTEN;
-        Arc::strong_count(self) == 1 && idle(&self.images) && idle(&self.densities)
+        Arc::strong_count(self) == 1 && self.images.is_idle() && self.densities.is_idle()
     }
 }
 
@@ -164,19 +164,19 @@ pub(crate) struct Turn(
 
 impl Turn {
     /// Charges the time from now until it is dropped.
-    pub(crate) fn charging(self, bucket: &Arc<Bucket>) -> Charging {
-        Charging { _turn: self, bucket: Arc::clone(bucket), began: Instant::now() }
+    pub(crate) fn charging<'a>(&'a self, bucket: &'a Bucket) -> Charging<'a> {
+        Charging { _turn: self, bucket, began: Instant::now() }
     }
 }
 
 /// Charges a bucket when it is dropped.
-pub(crate) struct Charging {
-    _turn: Turn,
-    bucket: Arc<Bucket>,
+pub(crate) struct Charging<'a> {
+    _turn: &'a Turn,
+    bucket: &'a Bucket,
     began: Instant,
 }
 
-impl Drop for Charging {
+impl Drop for Charging<'_> {
     fn drop(&mut self) {
         self.bucket.take(self.began.elapsed().as_secs_f64());
     }
@@ -192,38 +192,79 @@ pub(crate) struct Bucket {
 struct Level {
     seconds: f64,
     since: Instant,
+    /// Jobs in the queue or being worked on, and what they cost together.
+    jobs: usize,
+    here: f64,
+}
+
+/// What a client has of a queue already. Nothing if clients have no shares.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Claim {
+    /// In how many seconds a client that has used its share has none of it left to wait for.
+    pub(crate) debt_s: f64,
+    /// What its jobs cost that wait or are worked on.
+    pub(crate) here: f64,
+}
+
+impl Level {
+    /// What is left now; less than nothing is a debt.
+    fn seconds(&self, share: f64, now: Instant) -> f64 {
+        let since = now.saturating_duration_since(self.since).as_secs_f64();
+        (self.seconds + share * since).min(BURST_S * share)
+    }
 }
 
 impl Bucket {
     pub(crate) fn new(share: Option<f64>) -> Bucket {
         let seconds = BURST_S * share.unwrap_or(1.0);
-        Bucket { level: Mutex::new(Level { seconds, since: Instant::now() }), share }
+        let level = Level { seconds, since: Instant::now(), jobs: 0, here: 0.0 };
+        Bucket { level: Mutex::new(level), share }
     }
 
     fn lock(&self) -> MutexGuard<'_, Level> {
         self.level.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is left in it now; less than nothing is a debt.
-    fn seconds(&self) -> f64 {
+    /// What its client has of the queue.
+    pub(crate) fn claim(&self) -> Claim {
+        let Some(share) = self.share else { return Claim::default() };
         let level = self.lock();
-        let Some(share) = self.share else { return level.seconds };
-        (level.seconds + share * level.since.elapsed().as_secs_f64()).min(BURST_S * share)
+        let debt_s = -level.seconds(share, Instant::now()) / share;
+        Claim { debt_s: debt_s.max(0.0), here: level.here }
     }
 
-    /// In how many seconds a client that has used its share has none of it left to wait for.
-    pub(crate) fn debt_s(&self) -> Option<f64> {
-        let seconds = self.seconds();
-        self.share.filter(|_| seconds <= 0.0).map(|share| -seconds / share)
-    }
-
-    /// Counts work: what is expected when it is admitted, and the difference when it is done.
-    pub(crate) fn take(&self, seconds: f64) {
-        let Some(share) = self.share else { return };
-        let now = self.seconds();
+    /// Counts work: what is expected when it is admitted, and the difference when it is done. Returns what was taken, which is less
+    /// where the debt would become too large.
+    pub(crate) fn take(&self, seconds: f64) -> f64 {
+        let Some(share) = self.share else { return 0.0 };
         let mut level = self.lock();
-        level.seconds = (now - seconds).clamp(-LARGEST_DEBT_S * share, BURST_S * share);
-        level.since = Instant::now();
+        let now = Instant::now();
+        let before = level.seconds(share, now);
+        level.seconds = (before - seconds).clamp(-LARGEST_DEBT_S * share, BURST_S * share);
+        level.since = now;
+        before - level.seconds
+    }
+
+    /// A job has come to the queue.
+    pub(crate) fn enter(&self, cost: f64) {
+        let mut level = self.lock();
+        level.jobs += 1;
+        level.here += cost;
+    }
+
+    /// A job is done that came with this cost.
+    pub(crate) fn leave(&self, cost: f64) {
+        let mut level = self.lock();
+        level.jobs = level.jobs.saturating_sub(1);
+        // Sums of rounded numbers don't end at zero by themselves.
+        level.here = if level.jobs == 0 { 0.0 } else { (level.here - cost).max(0.0) };
+    }
+
+    /// Whether a new one would be like it.
+    fn is_idle(&self) -> bool {
+        let level = self.lock();
+        let in_debt = self.share.is_some_and(|share| level.seconds(share, Instant::now()) < 0.0);
+        !in_debt && level.jobs == 0 && level.since.elapsed() > FORGOTTEN
     }
 }
 
@@ -246,24 +287,28 @@ mod tests {
         let clients = clients(&Settings::default());
         let none = HeaderMap::new();
         let greedy = clients.of(peer("10.0.0.1"), &none, None);
-        assert_eq!(greedy.images.debt_s(), None);
-        greedy.images.take(1e9);
+        assert_eq!(greedy.images.claim(), Claim::default());
+        let full = BURST_S * 0.5 * Settings::default().workers as f64;
+        let taken = greedy.images.take(1e9);
+        assert!((taken - full * (1.0 + LARGEST_DEBT_S / BURST_S)).abs() < 1e-6, "{taken}");
         // Its other connections are the same client, others are not, and densities are other work.
         let again = clients.of(peer("10.0.0.1"), &none, None);
-        let debt_s = again.images.debt_s().expect("a debt");
-        assert!((LARGEST_DEBT_S - 1.0..=LARGEST_DEBT_S).contains(&debt_s), "{debt_s}");
-        assert_eq!(clients.of(peer("10.0.0.2"), &none, None).images.debt_s(), None);
-        assert_eq!(greedy.densities.debt_s(), None);
+        let debt_s = again.images.claim().debt_s;
+        assert!((LARGEST_DEBT_S - 10.0..=LARGEST_DEBT_S).contains(&debt_s), "{debt_s}");
+        assert_eq!(clients.of(peer("10.0.0.2"), &none, None).images.claim().debt_s, 0.0);
+        assert_eq!(greedy.densities.claim().debt_s, 0.0);
         std::thread::sleep(Duration::from_millis(300));
-        assert!(greedy.images.debt_s().expect("a debt") < debt_s - 0.2);
+        assert!(greedy.images.claim().debt_s < debt_s - 0.2);
         // What took less than expected is given back, up to a full bucket.
         greedy.images.take(-1e9);
-        let share = 0.5 * Settings::default().workers as f64;
-        assert!((greedy.images.seconds() - BURST_S * share).abs() < 1e-6);
+        assert!(greedy.images.take(0.0).abs() < 1e-6);
+        assert!((greedy.images.take(1e9) - taken).abs() < 1e-6);
         let off = Settings { client_share_percent: 100, ..Settings::default() };
         let free = super::Clients::new(&off, &Memory::new(&off)).of(peer("10.0.0.1"), &none, None);
-        free.images.take(1000.0);
-        assert_eq!(free.images.debt_s(), None);
+        assert_eq!(free.images.take(1000.0), 0.0);
+        free.images.enter(9.0);
+        assert_eq!(free.images.claim(), Claim::default());
+        assert_eq!(free.reading.available_permits(), Semaphore::MAX_PERMITS);
     }
 
     #[test]
@@ -271,12 +316,17 @@ mod tests {
         let proxy: IpAddr = "10.9.9.9".parse().expect("an address");
         let settings = Settings { trusted_proxies: vec![proxy], ..Settings::default() };
         let clients = clients(&settings);
-        let from = |address: &str, forwarded: &[&'static str], key| {
+        let from_bytes = |address: &str, forwarded: &[&[u8]], key| {
             let mut headers = HeaderMap::new();
             for value in forwarded {
-                headers.append("x-forwarded-for", HeaderValue::from_static(value));
+                let value = HeaderValue::from_bytes(value).expect("no control characters");
+                headers.append("x-forwarded-for", value);
             }
             clients.of(peer(address), &headers, key)
+        };
+        let from = |address: &str, forwarded: &[&str], key| {
+            let forwarded: Vec<&[u8]> = forwarded.iter().map(|value| value.as_bytes()).collect();
+            from_bytes(address, &forwarded, key)
         };
         let same = |a: &Arc<Client>, b: &Arc<Client>| Arc::ptr_eq(a, b);
         let one = from("10.0.0.1", &[], None);
@@ -287,6 +337,13 @@ mod tests {
         }
         let proxy = from("10.9.9.9", &[], None);
         assert!(same(&proxy, &from("10.9.9.9", &["1.1.1.1, unknown"], None)));
+        // What came before something unreadable says nothing, and is not looked at.
+        for unreadable in [&b"\xff"[..], b"1.1.1.1, \xff\xfe", "1.1.1.1, 10.0.0.1\u{b5}".as_bytes()]
+        {
+            let forwarded = from_bytes("10.9.9.9", &[b"1.1.1.1", unreadable], None);
+            assert!(same(&proxy, &forwarded), "{unreadable:?}");
+        }
+        assert!(same(&one, &from_bytes("10.9.9.9", &[b"\xff, 10.0.0.1"], None)));
         assert!(same(&one, &from("::ffff:10.0.0.1", &[], None)));
         assert!(!same(&one, &from("10.9.9.9", &["10.0.0.2"], None)));
         assert!(same(&from("2001:db8::1", &[], None), &from("2001:db8::ffff:2", &[], None)));

@@ -156,8 +156,12 @@ pub(crate) async fn serve(
                         tracing::warn!(%error, "cannot accept connections");
                         warned = Some(Instant::now());
                     }
-                    // Usually too many open files: waiting helps, spinning doesn't.
-                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    // Such an error is of one connection; others, like too many open files, stay for a while.
+                    use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+                    let of_one = [ConnectionAborted, ConnectionRefused, ConnectionReset];
+                    if !of_one.contains(&error.kind()) {
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                    }
                     continue;
                 }
             },

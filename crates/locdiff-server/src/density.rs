@@ -97,12 +97,13 @@ pub(crate) async fn density(
     let Received { bytes, memory } = received;
     let of_record = own.take(RECORD * bytes.len())?;
     let answering = own.take(wish.answer_bytes())?;
+    // Who waits for its turn holds no memory that others wait for.
+    let turn = client.turn().await;
     let growing = app.memory.work(GROWING * bytes.len() as u64).await;
     // Up to some 100 ms: not on the threads that listen, and charged, whatever comes of it.
-    let turn = client.turn().await;
     let bucket = Arc::clone(&client.densities);
     let (record, wish, cost) = tokio::task::spawn_blocking(move || {
-        let _turn = turn.charging(&bucket);
+        let _charging = turn.charging(&bucket);
         let record = record(&bytes)?;
         drop((bytes, memory, growing));
         let cost = cost(&record, &wish);

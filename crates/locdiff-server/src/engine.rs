@@ -12,7 +12,7 @@ use locdiff::photo::{ReadOptions, gps_of};
 use locdiff::{
     Answer, CannotOpen, Constraint, Geolocator, InferenceOptions, ModelHome, OpenOptions, Photo,
 };
-use locdiff_sphere::LatLon;
+use locdiff_sphere::{LatLon, shown};
 use rayon::prelude::*;
 
 use crate::options::MAX_SAMPLES;
@@ -112,8 +112,11 @@ impl Engine {
         let found = self.models.iter().find(|model| model.identity().name == name);
         found.ok_or_else(|| {
             let names: Vec<&str> = self.models.iter().map(|m| m.identity().name.as_str()).collect();
-            let detail =
-                format!("there is no model `{name}` on this server: use {}", names.join(", "));
+            let detail = format!(
+                "there is no model `{}` on this server: use {}",
+                shown(name),
+                names.join(", ")
+            );
             Problem::new(BAD_OPTION, detail)
         })
     }
@@ -144,12 +147,15 @@ impl Engine {
                 let detail = format!("samples times views is {draws}: use at most {most}");
                 return Err(Problem::new(BAD_OPTION, detail));
             }
-            let (evaluations, most) =
-                (model.evaluations(), self.max_evaluations.max(own.evaluations()));
+            let is_watched = options.frames > 0 && model.can_denoise();
+            let watched = if is_watched { model.steps_of_denoising() } else { 0 };
+            let evaluations = model.evaluations() + watched;
+            let most = self.max_evaluations.max(own.evaluations());
             if evaluations > most {
+                let less =
+                    if is_watched { "no `frames`, or fewer" } else { "fewer samples, views or" };
                 let detail = format!(
-                    "one image needs {evaluations} evaluations of the network, the limit is {most}: use fewer samples, \
-                     views or steps"
+                    "one image needs {evaluations} evaluations of the network, the limit is {most}: use {less} steps"
                 );
                 return Err(Problem::new(BAD_OPTION, detail));
             }

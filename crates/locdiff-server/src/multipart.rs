@@ -2,6 +2,9 @@
 
 use bytes::Bytes;
 
+/// The head of a part is at most this long: names and a type, never the content of a file.
+const MOST_HEAD: usize = 8 << 10;
+
 /// A part of a form.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Part {
@@ -52,13 +55,18 @@ fn next_part(
     if rest.starts_with(b"--") {
         return Ok(None);
     }
+    let top = &rest[..rest.len().min(MOST_HEAD)];
+    let endless = || match top.len() < rest.len() {
+        true => format!("the head of a part is longer than {} kB", MOST_HEAD >> 10),
+        false => early(),
+    };
     // Blanks may follow a boundary.
-    let line = find(rest, b"\r\n").ok_or_else(early)?;
+    let line = find(top, b"\r\n").ok_or_else(endless)?;
     if rest[..line].iter().any(|byte| !b" \t".contains(byte)) {
         return Err("a boundary is followed by something else".to_owned());
     }
     // The head may be empty: then its end is the end of the boundary's line.
-    let head = line + find(&rest[line..], b"\r\n\r\n").ok_or_else(early)?;
+    let head = line + find(&top[line..], b"\r\n\r\n").ok_or_else(endless)?;
     let content = head + 4;
     let length = find(&rest[content..], delimiter).ok_or_else(early)?;
     *position = Some(start + content + length + delimiter.len());
@@ -176,6 +184,18 @@ mod tests {
         assert_eq!(read(whole), Ok(vec![part("image", None, "ONE")]));
         assert!(read("--xyzzy\r\n\r\n\r\n--xyz--").is_err());
         assert!(read("--other\r\n\r\n\r\n--other--").is_err());
+    }
+
+    #[test]
+    fn heads_have_an_end() {
+        let with = |length: usize| {
+            let head = format!("Content-Disposition: form-data; name={}", "x".repeat(length));
+            read(&format!("--xyz\r\n{head}\r\n\r\nONE\r\n--xyz--"))
+        };
+        assert_eq!(with(MOST_HEAD - 100).expect("short").len(), 1);
+        assert!(with(MOST_HEAD).expect_err("long").contains("longer than 8 kB"));
+        let blanks = format!("--xyz{}\r\n\r\n\r\n--xyz--", " ".repeat(MOST_HEAD));
+        assert!(read(&blanks).expect_err("long").contains("longer than 8 kB"));
     }
 
     #[test]

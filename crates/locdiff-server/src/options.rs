@@ -74,8 +74,9 @@ impl Options {
             return Err(wrong(format!("`within` was given too often: at most {MAX_WITHIN} times")));
         }
         let parse = |text: &str| {
-            Constraint::from_words(text)
-                .map_err(|error| wrong(format!("within={}: {error}", shown(text))))
+            // What is cut was no area. Errors repeat the text, and should have room for the reason.
+            let text = shown(text);
+            Constraint::from_words(&text).map_err(|error| wrong(format!("within={text}: {error}")))
         };
         self.all("within").map(parse).collect()
     }
@@ -126,6 +127,8 @@ pub(crate) fn locate_options(query: Option<&str>) -> Result<LocateOptions, Probl
 
 fn inference_options(options: &Options) -> Result<InferenceOptions, Problem> {
     let invalid = |error: InvalidInference| wrong(error.to_string());
+    // Errors repeat the text, and should have room for what would be right.
+    let word = |name: &str| Ok::<_, Problem>(options.one(name)?.map(shown));
     let count = |name, most: usize| -> Result<Option<usize>, Problem> {
         Ok(options.number(name, 1..=most as u64)?.map(|number| number as usize))
     };
@@ -135,13 +138,13 @@ fn inference_options(options: &Options) -> Result<InferenceOptions, Problem> {
         number.map(Some).ok_or_else(|| wrong(format!("{name}={} is not a number", shown(text))))
     };
     Ok(InferenceOptions {
-        sampler: options.one("sampler")?.map(str::parse).transpose().map_err(invalid)?,
+        sampler: word("sampler")?.map(|text| text.parse()).transpose().map_err(invalid)?,
         steps: options.number("steps", 2..=10_000)?.map(|number| number as usize),
         samples: count("samples", MAX_SAMPLES)?,
         guidance: real("guidance")?,
         views: count("views", MAX_SAMPLES)?,
         seed: options.number("seed", 0..=u64::MAX)?,
-        decode: options.one("decode")?.map(str::parse).transpose().map_err(invalid)?,
+        decode: word("decode")?.map(|text| text.parse()).transpose().map_err(invalid)?,
         kernel_km: real("kernel_km")?,
         registration: options
             .one("registration")?
@@ -192,6 +195,9 @@ mod tests {
             ("sampler=euler", "one-pass, ddim, ddpm"),
             ("guidance=inf", "a number"),
             ("registration=no", "true or false"),
+            (format!("sampler={}", "a".repeat(20_000)).as_str(), "one-pass, ddim, ddpm"),
+            (format!("within={}", "a".repeat(20_000)).as_str(), "no country"),
+            (format!("within={}", "0,".repeat(20_000)).as_str(), "SOUTH,WEST"),
         ] {
             let problem = locate_options(Some(query)).expect_err(query);
             assert!(problem.detail().contains(complaint), "{query}: {}", problem.detail());

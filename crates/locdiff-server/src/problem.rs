@@ -133,3 +133,17 @@ impl IntoResponse for Problem {
         response
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_are_short_whatever_they_quote() {
+        for text in ["\\", "\"", "\n", "\u{1b}", "\u{fffd}", "🗺", "a"] {
+            let problem = Problem::new(TOO_COSTLY, text.repeat(1 << 20));
+            let length = serde_json::to_vec(&problem).expect("JSON").len();
+            assert!(length < 5000, "{length} bytes of {text:?}");
+        }
+    }
+}

@@ -13,7 +13,7 @@ use locdiff::{Answer, Inference};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::body::{Received, images_in, most_bytes, say_farewell};
+use crate::body::{Received, boundary, images_in, most_bytes, say_farewell};
 use crate::clients::Client;
 use crate::engine::{Made, SentImage, Wanted, read_options};
 use crate::memory::Held;
@@ -23,7 +23,7 @@ use crate::state::{App, Shared};
 use crate::wire::{EmbedAnswer, Embedded, LocateAnswer, Outcome};
 
 /// What reading the header of an image takes in memory, beside copies of its metadata.
-const EXAMINING: u64 = 8 << 20;
+pub(crate) const EXAMINING: u64 = 8 << 20;
 
 /// A form with images.
 #[derive(ToSchema)]
@@ -162,16 +162,25 @@ async fn make(
     let own = client.memory(&app.memory);
     let received = own.receive(headers, body, most, app.settings.body_timeout()).await?;
     let Received { bytes, memory } = received;
-    let images = images_in(headers, bytes, &app.settings)?;
     drop(receiving);
+    // Who waits for its turn holds no memory that others wait for.
+    let turn = client.turn().await;
+    // All of the body is looked through: not on the threads that listen, and charged.
+    let (boundary, max_images) = (boundary(headers), app.settings.max_images);
+    let bucket = Arc::clone(&client.images);
+    let read = tokio::task::spawn_blocking(move || {
+        let charging = turn.charging(&bucket);
+        let images = images_in(boundary.as_deref(), bytes, max_images);
+        drop(charging);
+        images.map(|images| (images, turn, bucket))
+    });
+    let (images, turn, bucket) = read.await.map_err(|_| Problem::broken())??;
     let answering = own.take(images.len() * wanted.answer_bytes())?;
-    // Files that are no images, and decompression bombs, are rejected before they wait. Headers can be long: not on the threads that listen.
+    // Files that are no images, and decompression bombs, are rejected before they wait. Headers can be long.
     let options = read_options(&app.settings);
     let examining = app.memory.work(EXAMINING + 2 * longest(&images)).await;
-    let turn = client.turn().await;
-    let bucket = Arc::clone(&client.images);
     let examined = tokio::task::spawn_blocking(move || {
-        let (_memory, _turn) = (examining, turn.charging(&bucket));
+        let (_memory, _charging) = (examining, turn.charging(&bucket));
         let examine = |image: SentImage| {
             let header = locdiff::Photo::examine(&image.bytes, &options);
             (image, header.map(|header| header.memory_bytes))

@@ -153,9 +153,11 @@ impl Settings {
         }
         // A body that grows is there twice for a moment.
         if self.client_memory() < self.max_image_bytes.saturating_mul(2) {
+            // A third is for requests, and of that a half for one client.
+            let times = if self.client_share().is_some() { 12 } else { 6 };
             let least = self
                 .connection_memory()
-                .saturating_add(self.max_image_bytes.saturating_mul(8).saturating_add(24));
+                .saturating_add(self.max_image_bytes.saturating_mul(times).saturating_add(24));
             let reason = format!(
                 "{} is too little for max_connections {} and max_image_bytes {}: use at least {least}",
                 self.max_memory_bytes, self.max_connections, self.max_image_bytes
@@ -213,11 +215,11 @@ impl Settings {
         self.max_memory_bytes.saturating_sub(self.connection_memory()) / 3
     }
 
-    /// Of that, what one client may take.
+    /// Of that, what one client may take: as much is left, in which another can send an image of the largest size.
     pub(crate) fn client_memory(&self) -> u64 {
         match self.client_share() {
             None => self.request_memory(),
-            Some(_) => self.request_memory() / 4 * 3,
+            Some(_) => self.request_memory() / 2,
         }
     }
 
@@ -261,11 +263,26 @@ mod tests {
         assert_eq!(wrong.check().expect_err("no workers").setting, "workers");
         let wrong = Settings { max_memory_bytes: 1, ..Settings::default() };
         assert_eq!(wrong.check().expect_err("no memory").setting, "max_memory_bytes");
-        // What the message asks for is enough.
-        let reason = wrong.check().expect_err("no memory").reason;
-        let least = reason.rsplit(' ').next().and_then(|least| least.parse().ok());
-        let right = Settings { max_memory_bytes: least.expect("a number"), ..Settings::default() };
-        assert_eq!(right.check(), Ok(()));
+        // What the message asks for is enough, and less is not.
+        for client_share_percent in [50, 100] {
+            let wrong = Settings { client_share_percent, ..wrong.clone() };
+            let reason = wrong.check().expect_err("no memory").reason;
+            let least = reason.rsplit(' ').next().and_then(|least| least.parse::<u64>().ok());
+            let least = least.expect("a number");
+            let right = Settings { max_memory_bytes: least, ..wrong };
+            assert_eq!(right.check(), Ok(()));
+            let wrong = Settings { max_memory_bytes: least - 100, ..right };
+            assert!(wrong.check().is_err());
+        }
+    }
+
+    #[test]
+    fn one_client_leaves_memory_for_an_image_of_another() {
+        let image = Settings::default().max_image_bytes;
+        let memory = Settings::default().connection_memory() + 12 * image + 24;
+        let settings = Settings { max_memory_bytes: memory, ..Settings::default() };
+        assert_eq!(settings.check(), Ok(()));
+        assert!(settings.request_memory() - settings.client_memory() >= 2 * image);
     }
 
     #[test]

@@ -1,24 +1,28 @@
 //! `GET /v1/thumbnail`: a reference of a gallery as a small picture, if the server may read its file.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use axum::extract::{RawQuery, State};
+use axum::extract::{Extension, RawQuery, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use locdiff::Photo;
 use locdiff::photo::ReadOptions;
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
+use crate::clients::Client;
 use crate::engine::read_options;
 use crate::options::Options;
 use crate::problem::{BAD_OPTION, NOT_FOUND, Problem};
+use crate::routes::EXAMINING;
 use crate::state::App;
 
 /// Pixels along each side: twice what the page shows, for dense screens.
 const SIDE: u16 = 192;
 const QUALITY: u8 = 80;
-/// Decoding takes memory and a core: few at a time.
+/// Decoding takes a core: few at a time.
 pub(crate) static AT_A_TIME: Semaphore = Semaphore::const_new(2);
 
 /// A reference of a gallery as a small picture.
@@ -35,6 +39,7 @@ pub(crate) static AT_A_TIME: Semaphore = Semaphore::const_new(2);
 )]
 pub(crate) async fn thumbnail(
     State(app): State<App>,
+    Extension(client): Extension<Arc<Client>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let options = Options::parse(query.as_deref(), &["id"])?;
@@ -47,12 +52,25 @@ pub(crate) async fn thumbnail(
             "this server shows no references: start it with `locdiff serve --references FOLDER`";
         return Err(Problem::new(NOT_FOUND, detail));
     };
-    let turn = AT_A_TIME.acquire().await.map_err(|_| Problem::broken())?;
-    let options = read_options(&app.settings);
+    // First its own, so that many requests of one client don't stand before those of others.
+    let turn = client.turn().await;
+    let place = AT_A_TIME.acquire().await.map_err(|_| Problem::broken())?;
+    let options = ReadOptions { fast_decode: Some(u32::from(SIDE)), ..read_options(&app.settings) };
+    let runtime = Handle::current();
     // Work goes on if the client leaves: its turn ends when the work does.
     let made = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
-        small(&folder, &id, &options)
+        let _place = place;
+        let (path, length) = found(&folder, &id, &options)?;
+        let examining = runtime.block_on(app.memory.work(EXAMINING + 3 * length));
+        let charging = turn.charging(&client.images);
+        let header = Photo::examine(&fs::read(&path).ok()?, &options).ok()?;
+        // Given back first: work holds nothing that other work waits for.
+        drop((charging, examining));
+        let bytes = length + header.memory_bytes;
+        app.memory.check_work(bytes).ok()?;
+        let _memory = runtime.block_on(app.memory.work(bytes));
+        let _charging = turn.charging(&client.images);
+        small(&path, &options)
     });
     match made.await.map_err(|_| Problem::broken())? {
         Some(jpeg) => Ok(([(header::CONTENT_TYPE, "image/jpeg")], jpeg).into_response()),
@@ -63,8 +81,8 @@ pub(crate) async fn thumbnail(
     }
 }
 
-/// The middle of a picture in a folder, as JPEG.
-fn small(folder: &Path, id: &str, options: &ReadOptions) -> Option<Vec<u8>> {
+/// Where a picture of a folder is, and how long the file.
+fn found(folder: &Path, id: &str, options: &ReadOptions) -> Option<(PathBuf, u64)> {
     let folder = folder.canonicalize().ok()?;
     // Links and `..` are followed first: what counts is where the file is.
     let path = folder.join(id).canonicalize().ok()?;
@@ -73,8 +91,12 @@ fn small(folder: &Path, id: &str, options: &ReadOptions) -> Option<Vec<u8>> {
     if !path.starts_with(&folder) || !file.is_file() || file.len() > options.max_bytes {
         return None;
     }
-    let options = ReadOptions { fast_decode: Some(u32::from(SIDE)), ..options.clone() };
-    let square = Photo::open_with(path, &options).ok()?.square(u32::from(SIDE));
+    Some((path, file.len()))
+}
+
+/// The middle of a picture, as JPEG.
+fn small(path: &Path, options: &ReadOptions) -> Option<Vec<u8>> {
+    let square = Photo::open_with(path, options).ok()?.square(u32::from(SIDE));
     jpeg(&square, SIDE, SIDE)
 }
 
@@ -99,7 +121,8 @@ mod tests {
         picture.save(folder.join("a b.png")).expect("a picture");
         picture.save(scratch.path().join("private.png")).expect("a picture");
         fs::write(folder.join("notes.txt"), "nothing to see").expect("a text");
-        let small = |id: &str| small(&folder, id, &ReadOptions::default());
+        let options = ReadOptions { fast_decode: Some(u32::from(SIDE)), ..ReadOptions::default() };
+        let small = |id: &str| small(&found(&folder, id, &options)?.0, &options);
         let absolute = folder.join("a b.png").display().to_string();
         for id in ["a b.png", "./a b.png", &absolute] {
             let shown = image::load_from_memory(&small(id).expect("a thumbnail")).expect("JPEG");

@@ -42,7 +42,7 @@ pub(crate) struct ImageJob {
 
 impl Job for ImageJob {
     fn cost(&self) -> f64 {
-        1.0
+        if self.reply.is_closed() { 0.0 } else { 1.0 }
     }
 
     fn bucket(&self) -> &Arc<Bucket> {
@@ -107,10 +107,13 @@ pub(crate) fn start(app: &App, engine: &Arc<Engine>) -> std::io::Result<Vec<Join
         let (app, engine, runtime) = (Arc::clone(app), Arc::clone(engine), runtime.clone());
         thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
             while let Some(mut batch) = app.images.take() {
+                batch.is_typical = false;
                 for images in fitting(std::mem::take(&mut batch.jobs), app.memory.work_bytes()) {
                     let bytes = images.iter().map(|job| job.work_bytes).sum();
+                    let waiting = Instant::now();
                     let _memory = runtime.block_on(app.memory.work(bytes));
-                    work(images, &engine, &app.metrics);
+                    batch.waited(waiting.elapsed());
+                    batch.is_typical |= work(images, &engine, &app.metrics);
                 }
             }
         })
@@ -120,7 +123,9 @@ pub(crate) fn start(app: &App, engine: &Arc<Engine>) -> std::io::Result<Vec<Join
         thread::Builder::new().name(format!("density-{number}")).spawn(move || {
             while let Some(mut batch) = app.densities.take() {
                 for job in std::mem::take(&mut batch.jobs) {
+                    let waiting = Instant::now();
                     let _memory = runtime.block_on(app.memory.work(DENSITY_BYTES));
+                    batch.waited(waiting.elapsed());
                     // The client may have gone: then there is nothing to do.
                     batch.is_typical = !job.stop.is_stopped()
                         && catch_unwind(AssertUnwindSafe(job.work)).unwrap_or_else(|_| {
@@ -150,7 +155,8 @@ fn fitting(images: Vec<ImageJob>, most: u64) -> Vec<Vec<ImageJob>> {
     groups
 }
 
-fn work(mut images: Vec<ImageJob>, engine: &Engine, metrics: &Metrics) {
+/// Says whether anybody waited for it.
+fn work(mut images: Vec<ImageJob>, engine: &Engine, metrics: &Metrics) -> bool {
     images.retain(|job| {
         // The client may have gone: then there is nothing to do.
         let gone = job.reply.is_closed();
@@ -158,7 +164,7 @@ fn work(mut images: Vec<ImageJob>, engine: &Engine, metrics: &Metrics) {
         !gone
     });
     if images.is_empty() {
-        return;
+        return false;
     }
     let began = Instant::now();
     for job in &images {
@@ -185,6 +191,7 @@ fn work(mut images: Vec<ImageJob>, engine: &Engine, metrics: &Metrics) {
         // The client has gone.
         let _ = job.reply.send(made);
     }
+    true
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ pub use scores::{
     MANIFOLD_NEIGHBOURS, ManifoldScores, PointScores, RECALL_AREAS_KM2, RadiusRule, Resampling,
     Score, Statistic, UNIFORM_NLL_NATS, geoscore,
 };
-pub use shown::{shown, shown_message};
+pub use shown::{is_odd_character, shown, shown_message};
 pub use survey::{Decision, Mode, Modes, Region, Survey};
 pub use transform::Transform;
 pub use vector::UnitVector;

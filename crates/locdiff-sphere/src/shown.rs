@@ -41,7 +41,7 @@ fn shown_while(
             kept if is_kept(kept) => shown.push(kept),
             '\n' => shown.push_str("\\n"),
             '\t' => shown.push_str("\\t"),
-            odd if is_odd(odd) => {
+            odd if is_odd_character(odd) => {
                 let _ = write!(shown, "{}", odd.escape_unicode());
             }
             plain => shown.push(plain),
@@ -53,8 +53,16 @@ fn shown_while(
     shown
 }
 
-/// Controls, separators of lines, and marks of direction.
-fn is_odd(character: char) -> bool {
+/// Whether a terminal obeys this character, or a reader does not see it for what it is: controls (C0, DEL, C1), separators of
+/// lines, marks of direction, and marks without a width.
+///
+/// ```
+/// use locdiff_sphere::is_odd_character;
+///
+/// assert!(['\u{1b}', '\n', '\u{9b}', '\u{202e}'].into_iter().all(is_odd_character));
+/// assert!(!"Übersee 1.jpg".contains(is_odd_character));
+/// ```
+pub fn is_odd_character(character: char) -> bool {
     character.is_control()
         || matches!(
             character,
@@ -72,7 +80,7 @@ mod tests {
             "a\u{1b}]0;title\u{7}\u{9b}2J\r\u{202e}gpj.exe\u{2066}\u{200f}\u{0}b\u{7f}\u{85}";
         for text in [shown(hostile), shown_message(hostile)] {
             assert!(text.starts_with("a\\u{1b}]0;title\\u{7}\\u{9b}2J\\u{d}\\u{202e}gpj.exe"));
-            assert!(!text.chars().any(is_odd), "{text}");
+            assert!(!text.chars().any(is_odd_character), "{text}");
         }
         assert_eq!(shown("a\nb"), "a\\nb");
         assert_eq!(shown_message("a\nb\u{1b}"), "a\nb\\u{1b}");

@@ -122,9 +122,10 @@ impl<'a> Chain<'a> {
         let links = (0..nodes.len())
             .map(|to| (0..REACH.min(to)).map(|r| link(to - 1 - r, to)).collect())
             .collect();
+        let directions = motion.directions(headings);
         let start = |frame: &Frame| {
             let even = 1.0 / headings as f64;
-            motion.directions(frame.up, headings).into_iter().map(move |density| even * density)
+            directions.at(frame.up).iter().map(move |density| even * density).collect::<Vec<_>>()
         };
         let starts = frames.iter().map(|frames| frames.iter().flat_map(start).collect());
         Chain { nodes, headings, starts: starts.collect(), links }

@@ -193,7 +193,9 @@ fn fuse_part(ordered: &[Sighting], numbers: &[usize], options: &FusionOptions) -
         .iter()
         .zip(&likelihoods)
         .map(|(sighting, likelihood)| match (&sighting.evidence, likelihood) {
-            (Evidence::Known { place, error_km }, _) => support::known(*place, *error_km),
+            (Evidence::Known { place, error_km }, _) => {
+                support::known(*place, error_km.hypot(options.motion.slack_km()))
+            }
             (_, Some(likelihood)) => likelihood.cover(),
             (_, None) => Vec::new(),
         })
@@ -236,7 +238,9 @@ fn fuse_part(ordered: &[Sighting], numbers: &[usize], options: &FusionOptions) -
             && options.motion.slack_km() > 0.0
             && belongs > LEAST_STRAY
         {
-            let others = |(mass, node): (&f64, &Node)| mass / node.mass * node.share;
+            let others = |(mass, node): (&f64, &Node)| {
+                if node.mass > 0.0 { mass / node.mass * node.share } else { 0.0 }
+            };
             let others: Vec<f64> = posterior.iter().zip(nodes.iter()).map(others).collect();
             let (own, shares) = likelihood.beside(&nodes, &others);
             posterior = shares.into_iter().map(|share| belongs * share).collect();

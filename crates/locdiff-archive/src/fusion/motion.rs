@@ -83,6 +83,8 @@ const TURN_OF_THE_EARTH: f64 = TAU / 86_164.1;
 
 /// Standard deviation of the apparent inclination, in degrees: a window that looks aside moves the whole track.
 const INCLINATION_ERROR: f64 = 0.5;
+/// Latitudes at which directions are computed, from the equator to a pole.
+const LATITUDES: usize = 360;
 /// Directions within a step at which the inclination is compared.
 const WITHIN_STEP: usize = 8;
 
@@ -91,6 +93,24 @@ const NOTHING: f64 = 40.0;
 
 /// Pictures of one pass whose times mean nothing are about so far from their middle, per axis.
 const AIMLESS_KM: [f64; 3] = [250.0, 700.0, 2000.0];
+
+/// Densities of directions by latitude; the mean over all places and directions is 1. Directions are over an Earth that stands still,
+/// from north by east.
+pub(super) struct Directions {
+    steps: usize,
+    /// Of latitudes from the equator to a pole, or the same for all.
+    rows: Vec<f64>,
+}
+
+impl Directions {
+    /// At a place.
+    pub(super) fn at(&self, up: [f64; 3]) -> &[f64] {
+        let last = self.rows.len() / self.steps - 1;
+        let latitude = up[2].clamp(-1.0, 1.0).asin().abs();
+        let row = (latitude / FRAC_PI_2 * last as f64).round() as usize;
+        &self.rows[row * self.steps..][..self.steps]
+    }
+}
 
 /// A motion over a given time, ready to weigh many pairs of places.
 pub(super) enum Step {
@@ -157,26 +177,29 @@ impl Motion {
         }
     }
 
-    /// Densities of directions (the mean over all places and directions is 1) at a place without any other knowledge, at the
-    /// beginnings of `steps` equal steps of a turn from north by east. Its direction is over an Earth that stands still.
-    pub(super) fn directions(&self, up: [f64; 3], steps: usize) -> Vec<f64> {
+    /// Densities of directions without any other knowledge, in `steps` equal steps of a turn.
+    pub(super) fn directions(&self, steps: usize) -> Directions {
         let Motion::Orbit(Orbit { inclination_degrees: Some(inclination), .. }) = self else {
-            return vec![1.0; steps];
+            return Directions { steps, rows: vec![1.0; steps] };
         };
         // A plane with the inclination i is as probable as sin i, if nothing is known.
         let known = inclination.to_radians();
         let error = INCLINATION_ERROR.to_radians();
         let within = steps.max(HEADINGS) / steps * WITHIN_STEP;
-        let density = |part: f64| {
-            let east = up[0].hypot(up[1]) * (TAU * part / steps as f64).sin();
-            let off = (east.clamp(-1.0, 1.0).acos() - known) / error;
-            (-0.5 * off * off).exp() / (0.5 * TAU.sqrt() * error * known.sin())
+        let density = |across: f64, part: f64| {
+            let east = across * (TAU * part / steps as f64).sin();
+            let off = (east.acos() - known) / error;
+            (-0.5 * off * off).exp() / (0.5 * TAU.sqrt() * error * known.sin().max(error))
         };
-        let mean = |step: usize| {
+        let mean = |across: f64, step: usize| {
             let parts = (0..within).map(|k| step as f64 + (k as f64 + 0.5) / within as f64 - 0.5);
-            parts.map(density).sum::<f64>() / within as f64
+            parts.map(|part| density(across, part)).sum::<f64>() / within as f64
         };
-        (0..steps).map(mean).collect()
+        let row = |row: usize| {
+            let across = (FRAC_PI_2 * row as f64 / LATITUDES as f64).cos();
+            (0..steps).map(move |step| mean(across, step))
+        };
+        Directions { steps, rows: (0..=LATITUDES).flat_map(row).collect() }
     }
 
     pub(super) fn step(&self, seconds: f64) -> Step {
@@ -349,22 +372,22 @@ mod tests {
     fn directions_are_normalized() {
         for steps in [1, HEADINGS] {
             let rings = 400;
+            let directions = Motion::Orbit(Orbit::default()).directions(steps);
             let mean = |ring: usize| {
                 let z = (2.0 * ring as f64 + 1.0) / f64::from(rings as u32) - 1.0;
-                let up = [(1.0 - z * z).sqrt(), 0.0, z];
-                let all = Motion::Orbit(Orbit::default()).directions(up, steps);
+                let all = directions.at([(1.0 - z * z).sqrt(), 0.0, z]);
                 all.iter().sum::<f64>() / steps as f64
             };
             let sum = (0..rings).map(mean).sum::<f64>() / rings as f64;
             assert!((sum - 1.0).abs() < 0.02, "{steps}: {sum}");
         }
         // Over the equator it flies 51.64° north of east, or south of it; it does not come to the pole.
-        let directions = Motion::Orbit(Orbit::default()).directions([1.0, 0.0, 0.0], HEADINGS);
-        let at = |degrees: f64| directions[(degrees / 360.0 * HEADINGS as f64).round() as usize];
-        assert!(at(38.36) > 20.0 && at(141.64) > 20.0, "{directions:?}");
-        assert!(at(90.0) < 1e-9 && at(218.36) < 1e-9, "{directions:?}");
-        let pole = Motion::Orbit(Orbit::default()).directions([0.0, 0.0, 1.0], HEADINGS);
-        assert!(pole.iter().all(|density| *density < 1e-9));
+        let directions = Motion::Orbit(Orbit::default()).directions(HEADINGS);
+        let equator = directions.at([1.0, 0.0, 0.0]);
+        let at = |degrees: f64| equator[(degrees / 360.0 * HEADINGS as f64).round() as usize];
+        assert!(at(38.36) > 20.0 && at(141.64) > 20.0, "{equator:?}");
+        assert!(at(90.0) < 1e-9 && at(218.36) < 1e-9, "{equator:?}");
+        assert!(directions.at([0.0, 0.0, 1.0]).iter().all(|density| *density < 1e-9));
     }
 
     #[test]

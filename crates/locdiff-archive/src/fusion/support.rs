@@ -224,10 +224,8 @@ impl<'a> Likelihood<'a> {
             let total = masses.iter().sum::<f64>().max(f64::MIN_POSITIVE);
             masses.into_iter().map(|mass| mass / total).collect()
         };
-        let mut nodes: Vec<Node> = track
-            .iter()
-            .map(|node| node.cell.map_or_else(|| node.clone(), |c| own.node(c, own.within(c))))
-            .collect();
+        // The picture can be where the track can't.
+        let mut nodes = own.cover();
         for _ in 0..ROUNDS_BESIDE {
             nodes = own.refine(&nodes, &posterior(&nodes));
         }

@@ -1,12 +1,13 @@
 //! `locdiff export`: the places of a library for maps and tables.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use locdiff_archive::export::{Pin, csv, geojson, gpx, kml};
 
 use super::{entries, open_library, table};
+use crate::text::{data_stdout, json_stdout};
 use crate::whole_file::write_file;
 
 #[derive(Args)]
@@ -48,6 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     };
     match &arguments.output {
         Some(path) => write_file(path, &bytes),
-        None => Ok(stdout().write_all(&bytes)?),
+        None if arguments.format == Format::Geojson => Ok(json_stdout().write_all(&bytes)?),
+        None => Ok(data_stdout().write_all(&bytes)?),
     }
 }

@@ -1,7 +1,7 @@
 //! `locdiff scan`: folders in, a library of places out.
 
 use std::fs;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ use super::{entries, facts, walking};
 use crate::asking::{InferenceArguments, OpeningArguments};
 use crate::predict::{Asking, GET_A_MODEL, Models, Scene, parse_constraint};
 use crate::progress::Progress;
-use crate::text::stderr;
+use crate::text::{json_stdout, on_one_line, stderr};
 use crate::{FAILED, interruption, memory, refused};
 
 /// Files that are looked up together, and those that are read and recorded together.
@@ -324,7 +324,9 @@ fn read_folder(
             for (file, read) in some.iter().zip(read) {
                 match read {
                     Ok(read) => scanned.push(read),
-                    Err(error) => complain(&progress, &format!("{}: {error}", file.name)),
+                    Err(error) => {
+                        complain(&progress, &format!("{}: {error}", on_one_line(&file.name)))
+                    }
                 }
             }
             library.record(scan, &scanned)?;
@@ -388,7 +390,7 @@ fn print(summary: &Summary, arguments: &Arguments) -> anyhow::Result<()> {
         writeln!(out, "{fused} places were computed with other pictures, tracks or areas")?;
     }
     if arguments.json {
-        writeln!(stdout(), "{}", serde_json::to_string(summary)?)?;
+        writeln!(json_stdout(), "{}", serde_json::to_string(summary)?)?;
     }
     Ok(())
 }

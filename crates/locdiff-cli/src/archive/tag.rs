@@ -1,7 +1,7 @@
 //! `locdiff tag`: places into XMP sidecars or pictures, and back.
 
 use std::fs;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ use super::facts::claims;
 use super::{entries, open_library};
 use crate::FAILED;
 use crate::progress::Progress;
-use crate::text::stderr;
+use crate::text::{json_stdout, on_one_line, stderr};
 
 /// The same place to what is written, in km.
 const SAME_KM: f64 = 0.002;
@@ -273,7 +273,7 @@ impl Summary {
 fn print(summary: &Summary, arguments: &Arguments) -> anyhow::Result<()> {
     let mut out = stderr();
     for Failed { path, reason } in &summary.failures {
-        writeln!(out, "locdiff: {path}: {reason}")?;
+        writeln!(out, "locdiff: {}: {reason}", on_one_line(path))?;
     }
     let Summary { files, already, with_place, failures, .. } = summary;
     let what = match (summary.undo, summary.dry_run) {
@@ -289,19 +289,20 @@ fn print(summary: &Summary, arguments: &Arguments) -> anyhow::Result<()> {
         failures.len()
     )?;
     if arguments.json {
-        writeln!(stdout(), "{}", serde_json::to_string(summary)?)?;
+        writeln!(json_stdout(), "{}", serde_json::to_string(summary)?)?;
     } else if summary.dry_run {
         for Written { path, place } in files {
             match place {
                 Some(place) => writeln!(
                     crate::text::stdout(),
-                    "{path}: {:.5},{:.5} ± {:.1} km ({})",
+                    "{}: {:.5},{:.5} ± {:.1} km ({})",
+                    on_one_line(path),
                     place.latitude,
                     place.longitude,
                     place.error_km,
                     place.method
                 )?,
-                None => writeln!(crate::text::stdout(), "{path}")?,
+                None => writeln!(crate::text::stdout(), "{}", on_one_line(path))?,
             }
         }
     }

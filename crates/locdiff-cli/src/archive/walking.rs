@@ -8,6 +8,7 @@ use locdiff_archive::tags::{is_raw, sidecars_of};
 use walkdir::{DirEntry, WalkDir};
 
 use crate::predict::{is_hidden, is_picture};
+use crate::text::on_one_line;
 
 /// A file that may be a picture.
 pub(super) struct Found {
@@ -40,7 +41,8 @@ fn found(entry: DirEntry) -> Result<Found, String> {
     let metadata = entry.metadata().map_err(|error| error.to_string())?;
     let path = entry.into_path();
     let Some(name) = path.to_str().map(str::to_owned) else {
-        return Err(format!("{}: the name is not valid UTF-8, rename the file", path.display()));
+        let name = on_one_line(&path.display().to_string());
+        return Err(format!("{name}: the name is not valid UTF-8, rename the file"));
     };
     let beside = sidecars_of(&path).into_iter().filter_map(|sidecar| sidecar.metadata().ok());
     let modified_ns =

@@ -1,6 +1,6 @@
 //! `locdiff batch plan`.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
@@ -8,7 +8,7 @@ use locdiff::models::BUILT_IN;
 use locdiff_batch::{BatchError, Cells, PlanOptions, Planned, Task, plan};
 
 use crate::asking::{CannotAsk, InferenceArguments};
-use crate::text::stderr;
+use crate::text::{json_stdout, stderr};
 use crate::{NONSENSE, memory, refused};
 
 #[derive(Args)]
@@ -124,7 +124,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let planned = if already { "planned already" } else { "planned" };
     writeln!(stderr(), "{planned}: {}, {} units, {rows}", job.task.name(), job.units)?;
     if arguments.json {
-        writeln!(stdout(), "{}", serde_json::to_string(job)?)?;
+        writeln!(json_stdout(), "{}", serde_json::to_string(job)?)?;
     }
     Ok(ExitCode::SUCCESS)
 }

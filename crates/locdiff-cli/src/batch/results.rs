@@ -30,7 +30,7 @@ pub(crate) struct FinishArguments {
 pub(crate) fn status(arguments: &StatusArguments) -> anyhow::Result<ExitCode> {
     let status = Batch::open(&arguments.job)?.status()?;
     if arguments.json {
-        writeln!(stdout(), "{}", serde_json::to_string(&status)?)?;
+        writeln!(crate::text::json_stdout(), "{}", serde_json::to_string(&status)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     let Status { units, done, open, finished, .. } = status;
@@ -42,7 +42,7 @@ pub(crate) fn status(arguments: &StatusArguments) -> anyhow::Result<ExitCode> {
 pub(crate) fn finish(arguments: &FinishArguments) -> anyhow::Result<ExitCode> {
     let finished = Batch::open(&arguments.job)?.finish(arguments.repeated_ids)?;
     if arguments.json {
-        writeln!(stdout(), "{}", serde_json::to_string(&finished)?)?;
+        writeln!(crate::text::json_stdout(), "{}", serde_json::to_string(&finished)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     let Finished { units, rows, errors, .. } = finished;

@@ -1,6 +1,6 @@
 //! `locdiff batch run` and `locdiff batch run-unit`.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use locdiff_batch::{Batch, RunOptions, Runner, UnitReport, reserved_threads};
 
 use crate::progress::Progress;
-use crate::text::stderr;
+use crate::text::{json_stdout, stderr};
 use crate::{NONSENSE, interruption, memory, refused};
 
 #[derive(Args)]
@@ -70,7 +70,7 @@ impl ComputingArguments {
 
     fn report(&self, report: &UnitReport) -> anyhow::Result<()> {
         if self.json {
-            writeln!(stdout(), "{}", serde_json::to_string(report)?)?;
+            writeln!(json_stdout(), "{}", serde_json::to_string(report)?)?;
         }
         Ok(())
     }

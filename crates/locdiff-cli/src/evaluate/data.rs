@@ -1,13 +1,13 @@
 //! `locdiff evaluate data`: public test sets.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use locdiff_evaluate::{BENCHMARKS, Benchmark, Completeness, make_manifest, manifest_path};
 
-use crate::text::stderr;
+use crate::text::{data_stdout, on_one_line, stderr};
 use crate::whole_file;
 use crate::{NONSENSE, refused};
 
@@ -82,7 +82,7 @@ fn convert(benchmark: &Benchmark, places: &Path, arguments: &Arguments) -> anyho
     let images = arguments.images.as_deref();
     let (manifest, missing) = make_manifest(benchmark, places, images)?;
     match images {
-        None => stdout().write_all(manifest.as_bytes())?,
+        None => data_stdout().write_all(manifest.as_bytes())?,
         Some(folder) => {
             let path = folder.join("manifest.csv");
             whole_file::write_file(&path, manifest.as_bytes())?;
@@ -118,7 +118,7 @@ fn check(path: &Path, known: Option<&Benchmark>) -> anyhow::Result<ExitCode> {
     } else {
         writeln!(out, "{missing} files are missing:")?;
         for name in found.files_missing.iter().take(SHOWN) {
-            writeln!(out, "  {name}")?;
+            writeln!(out, "  {}", on_one_line(name))?;
         }
         if missing > SHOWN {
             writeln!(out, "  and {} more", missing - SHOWN)?;

@@ -1,6 +1,6 @@
 //! `locdiff evaluate leakage`: what a test set shares with training.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -12,6 +12,7 @@ use locdiff_evaluate::{
 use serde_json::{Value, json};
 
 use crate::progress::Progress;
+use crate::text::{json_stdout, on_one_line};
 
 /// Pairs that are named one by one; --json names all.
 const SHOWN: usize = 10;
@@ -53,7 +54,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     if arguments.json {
         let report = as_json(arguments, &test, &training, &places, embeddings.as_deref());
-        writeln!(stdout(), "{report}")?;
+        writeln!(json_stdout(), "{report}")?;
     } else {
         print(arguments, &test, &training, &places, embeddings.as_deref())?;
     }
@@ -80,6 +81,7 @@ fn print(
     )?;
     for twin in places.iter().take(SHOWN) {
         let (name, other) = (&test.names[twin.test], &training.names[twin.training]);
+        let (name, other) = (on_one_line(name), on_one_line(other));
         writeln!(out, "  {name}  {:.3} km from {other}", twin.distance_km)?;
     }
     more(&mut out, places.len())?;
@@ -93,6 +95,7 @@ fn print(
         )?;
         for twin in twins.iter().take(SHOWN) {
             let EmbeddingTwin { test, training, cosine, distance_km } = twin;
+            let (test, training) = (on_one_line(test), on_one_line(training));
             writeln!(out, "  {test}  {cosine:.4} to {training}, {distance_km:.3} km away")?;
         }
         more(&mut out, twins.len())?;

@@ -4,7 +4,7 @@ mod data;
 mod leakage;
 mod options;
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -20,7 +20,7 @@ use locdiff_train::{Dataset, OnBadShard};
 
 use crate::asking::{InferenceArguments, OpeningArguments, open};
 use crate::progress::Progress;
-use crate::text::stderr;
+use crate::text::{data_stdout, json_stdout, stderr};
 use crate::{NONSENSE, memory, refused, whole_file};
 use locdiff_sphere::shown;
 use options::Options;
@@ -151,12 +151,14 @@ fn score(arguments: &Scoring) -> anyhow::Result<ExitCode> {
     if let Some(path) = &arguments.html {
         whole_file::write_file(path, report_html(&evaluation).as_bytes())?;
     }
-    let report = match arguments {
-        Scoring { json: true, .. } => format!("{}\n", report_json(&evaluation)),
-        Scoring { markdown: true, .. } => report_markdown(&evaluation),
-        _ => report_text(&evaluation),
-    };
-    stdout().write_all(report.as_bytes())?;
+    match arguments {
+        Scoring { json: true, .. } => writeln!(json_stdout(), "{}", report_json(&evaluation))?,
+        Scoring { markdown: true, .. } => {
+            data_stdout().write_all(report_markdown(&evaluation).as_bytes())?;
+        }
+        // A message would be cut.
+        _ => data_stdout().write_all(report_text(&evaluation).as_bytes())?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 

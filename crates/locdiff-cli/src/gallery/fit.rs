@@ -1,6 +1,6 @@
 //! `locdiff gallery fit`: how near similar references are, measured on other photographs.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -83,7 +83,7 @@ fn print(fitted: &Likelihood, arguments: &Arguments) -> anyhow::Result<()> {
             "likelihood": fitted,
             "uniform_nll_nats": UNIFORM_NLL_NATS,
         });
-        writeln!(stdout(), "{fitted}")?;
+        writeln!(crate::text::json_stdout(), "{fitted}")?;
         return Ok(());
     }
     let Likelihood { held_out, held_out_rows, left_out_rows, .. } = fitted;

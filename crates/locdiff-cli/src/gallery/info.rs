@@ -1,6 +1,6 @@
 //! `locdiff gallery info`: what a gallery contains.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             "median_nearest_km": info.median_nearest_km,
             "likelihood": fitted,
         });
-        writeln!(stdout(), "{info}")?;
+        writeln!(crate::text::json_stdout(), "{info}")?;
         return Ok(());
     }
     writeln!(out, "{path}")?;

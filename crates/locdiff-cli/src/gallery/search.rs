@@ -1,6 +1,6 @@
 //! `locdiff gallery search`: the references that are most similar to a photograph.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{drawing, encoder};
+use crate::text::{json_stdout, on_one_line};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -160,10 +161,10 @@ fn print(
             "hits": references,
             "near": near,
         });
-        writeln!(stdout(), "{answer}")?;
+        writeln!(json_stdout(), "{answer}")?;
         return Ok(());
     }
-    writeln!(out, "{}", arguments.photo.display())?;
+    writeln!(out, "{}", on_one_line(&arguments.photo.display().to_string()))?;
     if references.is_empty() {
         writeln!(out, "  no reference within {}", within.join(" and "))?;
     }
@@ -176,7 +177,7 @@ fn print(
             "  {:>2}  {:.4}  {:<id_width$}  {place:<19}  {}",
             rank + 1,
             reference.similarity,
-            reference.id,
+            on_one_line(&reference.id),
             reference.place.name
         )?;
     }

@@ -1,7 +1,7 @@
 //! `locdiff model list | show | verify | remove`: models that are on this machine.
 
 use std::fs;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -85,7 +85,11 @@ pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<()> {
     let mut out = crate::text::stdout();
     for (name, kind, note) in rows {
         if arguments.json {
-            writeln!(stdout(), "{}", json!({ "name": name, "kind": kind, "detail": note }))?;
+            writeln!(
+                crate::text::json_stdout(),
+                "{}",
+                json!({ "name": name, "kind": kind, "detail": note })
+            )?;
         } else {
             writeln!(out, "{name:<20} {kind:<12} {note}")?;
         }
@@ -142,7 +146,7 @@ pub(super) fn show(arguments: &ShowArguments) -> anyhow::Result<()> {
 fn print_facts(facts: &Value, json: bool) -> anyhow::Result<()> {
     let mut out = crate::text::stdout();
     if json {
-        writeln!(stdout(), "{facts}")?;
+        writeln!(crate::text::json_stdout(), "{facts}")?;
         return Ok(());
     }
     for (name, value) in facts.as_object().into_iter().flatten() {
@@ -184,7 +188,7 @@ pub(super) fn verify(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
             .map(|file| json!({ "name": file.name, "problem": file.problem }))
             .collect();
         let report = json!({ "ok": fine, "files": files, "problem": opened });
-        writeln!(stdout(), "{report}")?;
+        writeln!(crate::text::json_stdout(), "{report}")?;
     } else {
         for file in &files {
             let state =

@@ -1,6 +1,6 @@
 //! `locdiff model export`: a model from a checkpoint, so that a run that was stopped is a model too.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::ensure;
@@ -8,7 +8,7 @@ use clap::Args;
 use locdiff_train::export;
 use serde_json::json;
 
-use crate::text::stderr;
+use crate::text::{json_stdout, stderr};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     writeln!(stderr(), "the model of step {step} is in {}", directory.display())?;
     if arguments.json {
         let directory = directory.display().to_string();
-        writeln!(stdout(), "{}", json!({ "model": directory, "step": step }))?;
+        writeln!(json_stdout(), "{}", json!({ "model": directory, "step": step }))?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `locdiff model fetch`: weights from where they are published, because somebody asked for them.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -19,7 +19,7 @@ use super::fetch_flow::fetch_flow;
 use super::import::install_geoclip;
 use super::{licence, self_test_record};
 use crate::progress;
-use crate::text::stderr;
+use crate::text::{json_stdout, stderr};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         None => fetch_encoder(&name, accept_license)?,
     };
     if json {
-        writeln!(stdout(), "{answer}")?;
+        writeln!(json_stdout(), "{answer}")?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `locdiff model hybrid`: a model directory of a density model, a gallery and a rule.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::gallery::encoder;
 use crate::gallery::rows::{Images, Rows};
 use crate::interruption;
-use crate::text::stderr;
+use crate::text::{json_stdout, stderr};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -77,7 +77,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let version = &identity.version;
         let record =
             json!({ "model": directory, "rule": rule, "version": version, "fusion": fusion });
-        writeln!(stdout(), "{record}")?;
+        writeln!(json_stdout(), "{record}")?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `locdiff model import`: files that are already here become models.
 
 use std::fs;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::SELF_TEST;
-use crate::text::stderr;
+use crate::text::{json_stdout, stderr};
 
 /// Names of models.
 const RESERVED: [&str; 6] =
@@ -100,7 +100,7 @@ fn import_geoclip(arguments: GeoclipArguments) -> anyhow::Result<()> {
             logit_scale: geoclip.logit_scale(),
             gallery_places: geoclip.gallery.len(),
         };
-        writeln!(stdout(), "{}", serde_json::to_string(&imported)?)?;
+        writeln!(json_stdout(), "{}", serde_json::to_string(&imported)?)?;
     }
     Ok(())
 }
@@ -179,7 +179,7 @@ fn import_encoder(arguments: &EncoderArguments) -> anyhow::Result<()> {
             "embedding_width": encoder.width(),
             "files": copied,
         });
-        writeln!(stdout(), "{imported}")?;
+        writeln!(json_stdout(), "{imported}")?;
     }
     Ok(())
 }

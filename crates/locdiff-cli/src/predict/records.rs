@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::answer::Failure;
 use super::{Arguments, When, text};
+use crate::text::{data_stdout, json_stdout};
 
 enum Format {
     Text { map: bool, told: HashSet<String> },
@@ -77,7 +78,7 @@ impl Records {
         match &mut self.format {
             Format::Text { map, told } => text::print(answer, *map, told)?,
             Format::Json => {
-                writeln!(stdout(), "{}", serde_json::to_string(&answer.record)?)?;
+                writeln!(json_stdout(), "{}", serde_json::to_string(&answer.record)?)?;
             }
             Format::GeoJson { features } => {
                 for feature in answer.record.features(&answer.estimate, &[0.9, 0.5]) {
@@ -109,7 +110,7 @@ impl Records {
                     "exif": failure.exif,
                     "problem": { "title": title, "detail": failure.reason },
                 });
-                writeln!(stdout(), "{record}")?;
+                writeln!(json_stdout(), "{record}")?;
             }
             Format::Csv { writer } => {
                 let mut row = vec![String::new(); COLUMNS.len()];
@@ -149,13 +150,13 @@ fn print_csv(writer: &mut csv::Writer<Vec<u8>>) -> anyhow::Result<()> {
     writer.flush()?;
     let bytes = std::mem::replace(writer, csv::Writer::from_writer(Vec::new()));
     let bytes = bytes.into_inner().map_err(|error| anyhow::anyhow!("{error}"))?;
-    Ok(stdout().write_all(&bytes)?)
+    Ok(data_stdout().write_all(&bytes)?)
 }
 
 fn write_feature(features: &mut usize, feature: &Value) -> anyhow::Result<()> {
     let before =
         if *features == 0 { "{\"type\":\"FeatureCollection\",\"features\":[\n" } else { ",\n" };
-    write!(stdout(), "{before}{feature}")?;
+    write!(json_stdout(), "{before}{feature}")?;
     *features += 1;
     Ok(())
 }

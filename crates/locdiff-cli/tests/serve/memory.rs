@@ -82,7 +82,8 @@ fn images_take_no_more_than_they_may() {
 
 #[test]
 fn densities_take_no_more_than_they_may() {
-    let server = start(&[]);
+    // All clients here have one address, and stand for many.
+    let server = start(&["--client-share-percent", "100"]);
     let numbers = "0,".repeat(1_500_000);
     let body = format!(
         r#"{{"kind": "points", "kernel_km": 9, "latitudes": [{numbers}0], "longitudes": [{numbers}0], "masses": [1]}}"#

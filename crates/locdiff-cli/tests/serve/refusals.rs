@@ -120,7 +120,7 @@ fn too_much_at_once_is_refused_at_once() {
     let mut times: Vec<Duration> = refused.iter().map(|(_, time)| *time).collect();
     times.sort();
     // In a test on a busy machine; experiments/server/serve-load measures it.
-    assert!(times[times.len() / 2] < Duration::from_millis(500), "{times:?}");
+    assert!(times[times.len() / 2] < Duration::from_secs(2), "{times:?}");
     for (answer, _) in refused {
         assert!(answer.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
     }

@@ -109,8 +109,10 @@ impl DenoiserConfig {
         if !(0.0..=1.0).contains(&self.dropout) {
             return Some(format!("dropout is {}, it must be from 0 to 1", self.dropout));
         }
-        let is_fine = self.frequency > 0.0 && self.frequency.is_finite();
-        (!is_fine).then(|| format!("frequency is {}, it must be positive", self.frequency))
+        // Of others, the first weights would not be numbers.
+        let is_fine = (1e-3..=1e6).contains(&self.frequency);
+        (!is_fine)
+            .then(|| format!("frequency is {}, it must be from 0.001 to 1000000", self.frequency))
     }
 
     /// How many weights a network of this shape has, if [`problem`](DenoiserConfig::problem) finds none.
@@ -414,6 +416,7 @@ mod tests {
             (DenoiserConfig { depth: 64, ..plain.clone() }, "halved 64 times"),
             (DenoiserConfig { dropout: 1.5, ..plain.clone() }, "dropout"),
             (DenoiserConfig { frequency: f64::NAN, ..plain.clone() }, "frequency"),
+            (DenoiserConfig { frequency: 1e300, ..plain.clone() }, "frequency"),
         ] {
             let problem = config.problem().expect(word);
             assert!(problem.contains(word), "{problem}");

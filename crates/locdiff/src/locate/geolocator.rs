@@ -166,6 +166,11 @@ impl Geolocator {
         self.model.can_denoise()
     }
 
+    /// [`LocationModel::steps_of_denoising`].
+    pub fn steps_of_denoising(&self) -> usize {
+        self.model.steps_of_denoising(&self.inference)
+    }
+
     /// [`LocationModel::denoising`].
     pub fn denoising(&self, photo: &Photo, frames: usize) -> Vec<Frame> {
         self.model.denoising(photo, frames, &self.inference)

@@ -89,6 +89,11 @@ pub trait LocationModel: Send + Sync {
         1
     }
 
+    /// How often the network is evaluated for [`LocationModel::denoising`].
+    fn steps_of_denoising(&self, _inference: &Inference) -> usize {
+        0
+    }
+
     /// Whether [`LocationModel::denoising`] has anything to show.
     fn can_denoise(&self) -> bool {
         false

@@ -3,10 +3,11 @@
 //! In one pass the output is the density itself. Samplers give a place for each draw; these become a density by
 //! a kernel that the answer names (`sample_kernel.rs`).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use locdiff_sphere::{
-    Decoder, Density, DensityRecord, Integrator, LatLon, PointMasses, RecordLimits,
+    Coefficients, Decoder, Density, DensityRecord, Integrator, LatLon, PointMasses, RecordLimits,
 };
 use rayon::prelude::*;
 
@@ -153,6 +154,14 @@ impl DiffusionModel {
             .collect()
     }
 
+    /// How the network denoises while somebody watches: one pass has no steps, so all of them are taken instead.
+    fn watched(&self, inference: &Inference) -> Method {
+        match self.method(inference) {
+            Method::OnePass => Method::Ddpm,
+            method => method,
+        }
+    }
+
     /// What the network gives for each draw of each row.
     fn draw(&self, rows: &[f32], views: usize, inference: &Inference) -> Vec<Option<Draws>> {
         let width = self.diffusion.config().denoiser.condition_size;
@@ -173,11 +182,8 @@ impl DiffusionModel {
         };
         let condition = self.diffusion.condition(conditions);
         let output = self.diffusion.sample(Some(condition), count * draws, options, |_| ());
-        let mut outputs = rows_of(&output).into_iter().map(|row| {
-            let largest = f64::from(RecordLimits::default().largest_coefficient);
-            row.ok().filter(|e| e.as_slice().iter().all(|number| number.abs() <= largest))
-        });
-        (0..count).map(|_| outputs.by_ref().take(draws).collect()).collect()
+        let outputs = rows_of(&output).into_iter().map(|row| row.ok().filter(is_a_density));
+        together(outputs, draws)
     }
 
     /// The density of several draws.
@@ -215,8 +221,26 @@ impl DiffusionModel {
 const NO_DENSITY: &str =
     "the network returned numbers that are no density: its weights may be damaged";
 
+/// Outputs in groups of so many; `None` where one of a group is missing, without taking from the next group.
+fn together<T>(outputs: impl Iterator<Item = Option<T>>, size: usize) -> Vec<Option<Vec<T>>> {
+    let outputs: Vec<Option<T>> = outputs.collect();
+    let mut outputs = outputs.into_iter();
+    let mut groups = Vec::new();
+    while outputs.len() > 0 {
+        let group: Vec<Option<T>> = outputs.by_ref().take(size).collect();
+        groups.push(group.into_iter().collect());
+    }
+    groups
+}
+
+/// Whether a density with these coefficients can be integrated.
+fn is_a_density(coefficients: &Coefficients) -> bool {
+    let largest = f64::from(RecordLimits::default().largest_coefficient);
+    coefficients.as_slice().iter().all(|number| number.abs() <= largest)
+}
+
 /// Outputs of the network for one picture.
-type Draws = Vec<locdiff_sphere::Coefficients>;
+type Draws = Vec<Coefficients>;
 
 impl LocationModel for DiffusionModel {
     fn identity(&self) -> &ModelIdentity {
@@ -370,24 +394,32 @@ impl LocationModel for DiffusionModel {
     fn denoising(&self, photo: &Photo, frames: usize, inference: &Inference) -> Vec<Frame> {
         let embedding = self.embed(std::slice::from_ref(photo)).pop();
         let (Some(embedding), true) = (embedding, self.can_denoise()) else { return Vec::new() };
-        // One pass has nothing to watch; the same network also denoises step by step.
-        let method = match self.method(inference) {
-            Method::OnePass => Method::Ddpm,
-            method => method,
-        };
+        let method = self.watched(inference);
+        let of = self.diffusion.levels(method).len() - 1;
+        let shown: Vec<usize> = (0..frames).map(|k| of * k / (frames - 1).max(1)).collect();
         let (guidance, seed) = (inference.guidance, inference.seed);
         let options = SampleOptions { method, guidance, seed, ..SampleOptions::default() };
-        let mut steps = Vec::new();
-        self.diffusion.sample(Some(self.diffusion.condition(embedding)), 1, options, |step| {
-            steps.extend(rows_of(step.output).into_iter().flatten());
-        });
-        let Some(of) = steps.len().checked_sub(1) else { return Vec::new() };
-        let shown = (0..frames).map(|k| of * k / (frames - 1).max(1));
-        let record = |step: usize| match self.meaning() {
-            Meaning::Exponential => DensityRecord::exponential(&steps[step]),
-            _ => DensityRecord::linear(&steps[step]),
+        let record = |coefficients: &Coefficients| match self.meaning() {
+            Meaning::Exponential => DensityRecord::exponential(coefficients),
+            _ => DensityRecord::linear(coefficients),
         };
-        shown.map(|step| Frame { step, of, density: record(step) }).collect()
+        let mut densities = BTreeMap::new();
+        let mut number = 0;
+        self.diffusion.sample(Some(self.diffusion.condition(embedding)), 1, options, |step| {
+            // Only what is shown: there may be thousands of steps.
+            if shown.contains(&number) {
+                let row = rows_of(step.output).pop();
+                let row = row.and_then(Result::ok).filter(is_a_density);
+                densities.extend(row.map(|coefficients| (number, record(&coefficients))));
+            }
+            number += 1;
+        });
+        let frame = |step: usize| Some(Frame { step, of, density: densities.get(&step)?.clone() });
+        shown.into_iter().filter_map(frame).collect()
+    }
+
+    fn steps_of_denoising(&self, inference: &Inference) -> usize {
+        self.diffusion.levels(self.watched(inference)).len()
     }
 
     fn can_denoise(&self) -> bool {
@@ -403,5 +435,17 @@ impl LocationModel for DiffusionModel {
 
     fn evaluations(&self, inference: &Inference) -> usize {
         inference.draws() * self.diffusion.levels(self.method(inference)).len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_output_is_missed_in_its_group_only() {
+        let outputs = [Some(1), None, Some(3), Some(4), Some(5), Some(6)];
+        let groups = together(outputs.into_iter(), 2);
+        assert_eq!(groups, [None, Some(vec![3, 4]), Some(vec![5, 6])]);
     }
 }

@@ -467,6 +467,10 @@ impl LocationModel for HybridModel {
         self.model.model().evaluations(inference)
     }
 
+    fn steps_of_denoising(&self, inference: &Inference) -> usize {
+        self.model.model().steps_of_denoising(inference)
+    }
+
     fn can_denoise(&self) -> bool {
         self.model.can_denoise()
     }
