@@ -18,7 +18,8 @@ const [LEAST_REST_MS, FRAMES_OF_REST, SLOWEST_FRAME_MS] = [120, 3, 300];
 /** Pixels of the map for one of the screen, at least, on machines without a graphics processor. */
 const COARSEST = 0.5;
 
-const thumbnail = ({ id }: Picture, size: number) => new URL(`v1/archive/thumbnail/${id}?size=${size}`, document.baseURI).href;
+/** None of a file that can't be read. */
+const thumbnail = ({ id, error }: Picture, size: number) => (error === null ? new URL(`v1/archive/thumbnail/${id}?size=${size}`, document.baseURI).href : null);
 const count = (n: number, noun = "picture") => `${n.toLocaleString("en-US")} ${noun}${n === 1 ? "" : "s"}`;
 
 export class Review {
@@ -123,7 +124,8 @@ export class Review {
     this.#map.settle();
     // The next one is looked at next.
     const next = this.view.neighbor(1);
-    if (next !== null) new Image().src = thumbnail(this.#archive.pictures[next]!, 1024);
+    const src = next === null ? null : thumbnail(this.#archive.pictures[next]!, 1024);
+    if (src !== null) new Image().src = src;
   }
 
   #showPicture(): void {

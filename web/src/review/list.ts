@@ -52,7 +52,7 @@ export class List {
   readonly #pictures: readonly Picture[];
   readonly #view: View;
   readonly #noun: string;
-  readonly #thumbnail: (picture: Picture) => string;
+  readonly #thumbnail: (picture: Picture) => string | null;
   readonly #rows: Row[] = [];
   readonly #seen = new Set<number>();
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -60,7 +60,7 @@ export class List {
   #top = 0;
   #height = 0;
 
-  constructor(box: HTMLElement, pictures: readonly Picture[], view: View, noun: string, thumbnail: (picture: Picture) => string, actions: ListActions) {
+  constructor(box: HTMLElement, pictures: readonly Picture[], view: View, noun: string, thumbnail: (picture: Picture) => string | null, actions: ListActions) {
     [this.#box, this.#pictures, this.#view, this.#noun, this.#thumbnail] = [box, pictures, view, noun, thumbnail];
     box.replaceChildren(this.#sizer);
     this.#height = box.clientHeight;
@@ -149,8 +149,7 @@ export class List {
     if (row.index !== index) {
       row.index = index;
       element.id = `row-${index}`;
-      if (this.#seen.has(index)) row.image.src = this.#thumbnail(picture);
-      else row.image.removeAttribute("src");
+      this.#showThumbnail(row.image, this.#seen.has(index) ? picture : null);
     }
     element.hidden = false;
     element.style.transform = `translateY(${position * ROW_PX}px)`;
@@ -171,7 +170,13 @@ export class List {
     for (const { element, image, index } of this.#rows) {
       if (element.hidden || this.#seen.has(index)) continue;
       this.#seen.add(index);
-      image.src = this.#thumbnail(this.#pictures[index]!);
+      this.#showThumbnail(image, this.#pictures[index]!);
     }
+  }
+
+  #showThumbnail(image: HTMLImageElement, picture: Picture | null): void {
+    const src = picture && this.#thumbnail(picture);
+    if (src === null) image.removeAttribute("src");
+    else image.src = src;
   }
 }

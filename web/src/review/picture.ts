@@ -11,7 +11,7 @@ export interface Shown {
   picture: Picture;
   archive: Archive;
   places: Place[];
-  thumbnail(size: number): string;
+  thumbnail(size: number): string | null;
   chooseCandidate(index: number): void;
 }
 
@@ -37,14 +37,11 @@ export function pictureColumn(shown: Shown): HTMLElement {
   const noun = nounOf(archive);
   const place = placeOf(picture);
   const { radius_68_km: inner, radius_90_km: outer } = picture;
-  // The small picture is here already, and stands in until the large one is.
-  const image = h("img", { src: shown.thumbnail(1024), alt: `The picture ${picture.name}`, style: `background-image:url("${shown.thumbnail(256)}")` });
-  image.addEventListener("error", () => image.replaceWith(h("p", { class: "no-preview" }, "This file can't be shown.")));
   const radii = inner !== null && outer !== null && ` 68\u00a0% within ${km(inner)}, 90\u00a0% within ${km(outer)}.`;
   return h(
     "section",
     { class: "answer", "aria-labelledby": "picture-title" },
-    h("figure", { class: "large" }, image),
+    h("figure", { class: "large" }, preview(shown)),
     h("p", { class: "eyebrow" }, eyebrow(shown), h("span", { class: "verdict", "data-status": status }, h("i", { class: "sign", "aria-hidden": "true" }, STATUSES[status].sign), ` ${picture.decision ?? (status === "estimate" ? "undecided" : "")}`)),
     h("h2", { class: "place", id: "picture-title" }, title(picture, places)),
     place !== null && h("p", { class: "coordinates" }, coordinates(place[0], place[1], 3)),
@@ -56,6 +53,16 @@ export function pictureColumn(shown: Shown): HTMLElement {
     influences(picture),
     facts(shown),
   );
+}
+
+function preview({ picture, thumbnail }: Shown): HTMLElement {
+  const none = h("p", { class: "no-preview" }, "This file can't be shown.");
+  const [large, small] = [thumbnail(1024), thumbnail(256)];
+  if (large === null) return none;
+  // The small picture is here already, and stands in until the large one is.
+  const image = h("img", { src: large, alt: `The picture ${picture.name}`, style: `background-image:url("${small}")` });
+  image.addEventListener("error", () => image.replaceWith(none));
+  return image;
 }
 
 function candidates({ places, chooseCandidate, picture }: Shown, noun: string): HTMLElement | null {
