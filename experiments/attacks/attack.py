@@ -112,6 +112,12 @@ def report(kept: dict) -> None:
     half = ""
     if soaked:
         honest, quiet, memory = soaked["honest"], soaked["quiet"], soaked["memory_mb"]
+        kinds = ""
+        if "honest_kinds" in soaked:
+            rows = [(kind, one, soaked["quiet_kinds"][kind]) for kind, one in soaked["honest_kinds"].items()]
+            kinds = "| honest request | sent | answers | p50, p99 | quiet p50, p99 | rejected because |\n|---|---|---|---|---|---|\n" + "".join(
+                f"| {kind} | {one['sent']} | {shown(one['answered'])} | {one['p50_ms']}, {one['p99_ms']} ms | {still['p50_ms']}, {still['p99_ms']} ms | {shown(one['rejected because'])} |\n" for kind, one, still in rows
+            ) + "\n"
         half = (
             f"### {soaked['minutes']:g} minutes of mixed load\n\nScript: `experiments/attacks/soak.py`. {soaked['requests']:,} requests, good, bad, slow and hostile, each kind from an address of its own, to one server.\n\n"
             "| figure | value | goal |\n|---|---|---|\n"
@@ -120,7 +126,8 @@ def report(kept: dict) -> None:
             f"| honest client, p99 during the load over quiet | {soaked['honest_p99_ratio']} ({honest['p99_ms']} ms over {quiet['p99_ms']} ms; quiet before {quiet['p99_before_ms']} ms, after {quiet['p99_after_ms']} ms) | 2 |\n"
             f"| honest client, p50 | {honest['p50_ms']} ms, quiet {quiet['p50_ms']} ms | |\n| honest client, answers | {shown(honest['answered'])} of {honest['sent']:,} | |\n"
             f"| memory: idle, after two minutes, end, peak | {memory['idle']}, {memory['after two minutes']}, {memory['end']}, {memory['peak']} MB | |\n| peak over limit | {soaked['peak_over_limit']} | 1.1 |\n\n"
-            "| client | answers |\n|---|---|\n" + "\n".join(f"| {name} | {shown(counted)} |" for name, counted in soaked["load"].items()) + "\n"
+            + kinds
+            + "| client | answers |\n|---|---|\n" + "\n".join(f"| {name} | {shown(counted)} |" for name, counted in soaked["load"].items()) + "\n"
         )
     head = (
         "An attack holds if nothing panicked, no answer was 5xx other than 503, the server lived, and an honest request had the same answer as before within 10 s afterwards. Of commands: they end by themselves and not by a signal, and\n"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 import socket
 import threading
 import time
@@ -92,6 +93,21 @@ def honest_requests(arena: Arena, port: int) -> list[bytes]:
         place, request("GET", "/v1/models", port=port), other, request("POST", "/v1/density?format=geojson", arena.density, JSON, port=port),
         request("GET", "/health/ready", port=port), request("POST", "/v1/density?format=grid&width=256", arena.density, JSON, port=port),
     ]  # fmt: skip
+
+
+KINDS = ("place", "list of models", "embedding", "regions", "readiness", "grid")
+
+
+def by_kind(runs: list[list[Answer]]) -> dict[str, dict[str, object]]:
+    """Times of each kind of honest request, and what those were told that were rejected. Each run begins with the first kind."""
+    found = {}
+    for number, kind in enumerate(KINDS):
+        answers = [answer for run in runs for answer in run[number :: len(KINDS)]]
+        # Only the beginning of an answer is kept.
+        details = (re.search(r'"detail":"([^"]*)', answer.body.decode(errors="replace")) for answer in answers if answer.status >= 400)
+        told = Counter(re.sub(r"[0-9.]+", "N", detail[1]) for detail in details if detail)
+        found[kind] = {"sent": len(answers), "answered": statuses(answers), "p50_ms": milliseconds(answers, 0.5), "p99_ms": milliseconds(answers, 0.99), "rejected because": dict(told)}
+    return found
 
 
 def mixed(arena: Arena, load: Load) -> None:
@@ -198,7 +214,8 @@ def soak(arena: Arena, minutes: float, quiet_minutes: float) -> dict[str, object
         load_two.counted, load_two.bad = load.counted, load.bad
         load = load_two
         mixed(arena, load)
-        during = warming + honest(60 * minutes - min(120, 30 * minutes), watch)
+        main = honest(60 * minutes - min(120, 30 * minutes), watch)
+        during = warming + main
         load.stop()
         peak = server.memory("VmHWM")
         time.sleep(20)
@@ -217,6 +234,8 @@ def soak(arena: Arena, minutes: float, quiet_minutes: float) -> dict[str, object
             "panics": server.panics(),
             "honest_p99_ratio": round(p99 / milliseconds(quiet, 0.99), 2),
             "honest": {"sent": len(during), "answered": statuses(during), "p50_ms": milliseconds(during, 0.5), "p99_ms": p99},
+            "honest_kinds": by_kind([warming, main]),
+            "quiet_kinds": by_kind([before, after]),
             "quiet": {"sent": len(quiet), "answered": statuses(quiet), "p50_ms": milliseconds(quiet, 0.5), "p99_ms": milliseconds(quiet, 0.99), "p99_before_ms": milliseconds(before, 0.99), "p99_after_ms": milliseconds(after, 0.99)},
             "peak_over_limit": round((peak - idle) / LIMIT, 3),
             "memory_mb": {"idle": idle // MIB, "after two minutes": early // MIB, "end": late // MIB, "peak": peak // MIB},

@@ -225,6 +225,11 @@ impl Bucket {
         self.level.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether its client has a share, and no more.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.share.is_some()
+    }
+
     /// What its client has of the queue.
     pub(crate) fn claim(&self) -> Claim {
         let Some(share) = self.share else { return Claim::default() };

@@ -10,7 +10,8 @@
 //!
 //! If clients have shares, each has a claim: what it owes, and what it has in this queue. Only the work of clients that claim no
 //! more than its own makes a client's job wait too long. Otherwise many jobs of one client that has not yet used its share would
-//! fill the queue for everybody. For the same reason a client has at most half of the places in a queue.
+//! fill the queue for everybody. For the same reason a client has at most half of the places in a queue. Work that has begun is not
+//! interrupted, so jobs of clients in debt are done one by one while there are other clients, and join no batch of theirs.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,6 +26,8 @@ const NEWEST: f64 = 0.2;
 pub(crate) const PATIENCE: f64 = 5.0;
 /// How long others may overtake jobs of a client that has used its share, or has much in the queue.
 const BEHIND: Duration = Duration::from_secs(10);
+/// For so long after its last job, a client is expected to come again.
+const EXPECTED: Duration = Duration::from_secs(10);
 
 /// Something that can wait.
 pub(crate) trait Job {
@@ -50,7 +53,7 @@ pub(crate) struct Limits {
     pub(crate) workers: usize,
     pub(crate) max_queue: usize,
     pub(crate) max_wait: Duration,
-    /// What may still join or overtake a job, as a multiple of its own cost.
+    /// What may still join or overtake a job, as a multiple of its own cost, if clients have no shares.
     pub(crate) company: f64,
     /// What a unit of cost is taken to need before anything was measured, in seconds.
     pub(crate) first_guess: f64,
@@ -64,7 +67,25 @@ struct State<J> {
     working: Vec<(Arc<Bucket>, f64)>,
     /// What all workers together need for one more unit of cost.
     seconds_per_cost: f64,
+    /// The client that came last, and the last one before that was not it.
+    came: [Option<(Arc<Bucket>, Instant)>; 2],
     closed: bool,
+}
+
+impl<J> State<J> {
+    fn has_come(&mut self, bucket: &Arc<Bucket>, now: Instant) {
+        let [last, before] = &mut self.came;
+        if last.as_ref().is_some_and(|(other, _)| !Arc::ptr_eq(other, bucket)) {
+            *before = last.take();
+        }
+        *last = Some((Arc::clone(bucket), now));
+    }
+
+    /// Whether clients other than the last one use this queue.
+    fn has_others(&self, now: Instant) -> bool {
+        let before = self.came[1].as_ref();
+        before.is_some_and(|(_, came)| now.saturating_duration_since(*came) < EXPECTED)
+    }
 }
 
 /// A job that waits.
@@ -109,6 +130,7 @@ impl<J: Job> Queue<J> {
             waiting: VecDeque::new(),
             working: Vec::new(),
             seconds_per_cost: limits.first_guess,
+            came: [None, None],
             closed: false,
         };
         let receiving = AtomicUsize::new(0);
@@ -167,12 +189,18 @@ impl<J: Job> Queue<J> {
         };
         let ahead = state.waiting.iter().filter(|other| counts(other.job.bucket()));
         let none_ahead = ahead.clone().next().is_none();
-        let earlier: f64 =
-            ahead.take_while(|other| other.due <= due).map(|other| other.job.cost()).sum();
+        let cost_of = |waiting: &Waiting<J>| waiting.job.cost();
+        let earlier: f64 = ahead.clone().take_while(|other| other.due <= due).map(cost_of).sum();
         let working = state.working.iter().filter(|(other, _)| counts(other));
         let is_idle = working.clone().count() < max_batch * workers;
         let working: f64 = working.map(|(_, cost)| cost).sum();
-        let company = self.limits.company * each;
+        let company = match bucket.is_limited() {
+            // What is due later may join its batch, if its client owes no more.
+            true => {
+                ahead.skip_while(|other| other.due <= due).take(max_batch - 1).map(cost_of).sum()
+            }
+            false => self.limits.company * each,
+        };
         // Those that are being worked on may just have been begun.
         let seconds = (earlier + working + cost + company) * state.seconds_per_cost;
         let full = Err(Refusal::Full { seconds });
@@ -203,6 +231,7 @@ impl<J: Job> Queue<J> {
         let charged_s = bucket.take(expected_s) / count as f64;
         let admitted = Admitted { cost: cost / count as f64, charged_s };
         let now = Instant::now();
+        state.has_come(&bucket, now);
         for job in jobs {
             let due = due(admitted.cost, own, now);
             let at = state.waiting.partition_point(|other| other.due <= due);
@@ -243,7 +272,13 @@ impl<J: Job> Queue<J> {
         }
         // Fair shares: two workers with half a batch each are done before one with a whole.
         let share = state.waiting.len().div_ceil(self.limits.workers);
-        let count = share.clamp(1, self.limits.max_batch).min(state.waiting.len());
+        let most = share.clamp(1, self.limits.max_batch).min(state.waiting.len());
+        let in_debt = |waiting: &Waiting<J>| waiting.job.bucket().claim().debt_s > 0.0;
+        let count = match in_debt(&state.waiting[0]) {
+            true if state.has_others(Instant::now()) => 1,
+            true => most,
+            false => state.waiting.iter().take(most).take_while(|other| !in_debt(other)).count(),
+        };
         let (parts, jobs): (Vec<Part>, Vec<J>) = state
             .waiting
             .drain(..count)
@@ -516,6 +551,25 @@ mod tests {
     }
 
     #[test]
+    fn jobs_of_clients_in_debt_are_done_one_by_one_while_there_are_others() {
+        let queue = Queue::new(Limits { max_queue: 40, ..limits() });
+        let [greedy, honest] = with_share(0.5);
+        greedy.take(1e9);
+        queue.admit(of_client(0..8, &greedy)).expect("idle");
+        assert_eq!(numbers(queue.take().expect("a batch")), [0, 1, 2, 3]);
+        queue.admit(of_client(20..22, &honest)).expect("the other owes");
+        assert_eq!(numbers(queue.take().expect("a batch")), [20, 21]);
+        assert_eq!(numbers(queue.take().expect("one")), [4]);
+        // Also if the other one just sits there.
+        queue.admit(of_client(8..9, &greedy)).expect("nobody waits who owes less");
+        assert_eq!(numbers(queue.take().expect("one")), [5]);
+        for (_, came) in queue.lock().came.iter_mut().flatten() {
+            *came -= EXPECTED;
+        }
+        assert_eq!(numbers(queue.take().expect("a batch")), [6, 7, 8]);
+    }
+
+    #[test]
     fn an_idle_server_takes_more_than_half_of_a_queue_from_one_client() {
         let queue = Queue::new(limits());
         let [greedy] = with_share(0.5);
@@ -568,6 +622,8 @@ mod tests {
         queue.admit(vec![Numbered(0, 3.0, Arc::clone(&heavy))]).expect("idle");
         queue.admit(vec![Numbered(1, 1.0, Arc::clone(&light))]).expect("room");
         let before_s = heavy.claim().debt_s - light.claim().debt_s;
+        // Otherwise they are done one by one.
+        queue.lock().came = [None, None];
         let mut batch = queue.take().expect("both");
         assert_eq!(batch.jobs.len(), 2);
         let began = Instant::now();

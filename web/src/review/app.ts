@@ -14,7 +14,7 @@ import { pictureColumn } from "./picture";
 import { Timeline } from "./timeline";
 
 /** After so long without input the map is drawn: a few times as long as one drawing takes. */
-const [LEAST_REST_MS, FRAMES_OF_REST, SLOWEST_FRAME_MS] = [120, 3, 300];
+const [LEAST_REST_MS, FRAMES_OF_REST, SLOWEST_FRAME_MS] = [120, 3, 1000];
 /** Pixels of the map for one of the screen, at least, on machines without a graphics processor. */
 const COARSEST = 0.5;
 
