@@ -289,6 +289,7 @@ def page(folder: Path, environment: dict[str, str]) -> dict[str, object]:
         "page_interactions": len(measured["interactions"]),
         "page_p95_ms": slowest[1]["p95_ms"],
         "page_slowest": slowest[0],
+        "page_map_ms": measured["map"]["one_state"]["median_ms"],
         "page_load_average": round(measured["load_average"], 1),
     }
 
@@ -387,6 +388,7 @@ def compared() -> dict[str, object]:
     # What the fusion left alone keeps its answer.
     fused, shuffled = ({**single, **errors[kind]} for kind in ("fused", "shuffled"))
     final = {**covered["single"], **covered["fused"]}
+    gained = [error for name, error in errors["fused"].items() if name not in single]
 
     def median(answers: dict[str, float]) -> float:
         return statistics.median(answers[name] for name in single)
@@ -401,6 +403,9 @@ def compared() -> dict[str, object]:
         "shuffled_median_over_single": round(median(shuffled) / median(single), 3),
         "fused_coverage_90": round(100 * statistics.mean(final.values()), 1) if final else None,
         "fused_coverage_n": len(final),
+        "fused_radius_90_median_km": round(statistics.median(float(row["fused_radius_90_km"]) for row in views if row["fused_radius_90_km"]), 1),
+        "gained": len(gained),
+        "gained_median_km": round(statistics.median(gained), 1),
     }
 
 

@@ -240,15 +240,13 @@ def dropped(streams: list[socket.socket], seconds: float) -> int:
     return gone
 
 
-@attack("slow heads", "300 connections that send a header byte each second", area="connections", shared=True, holds="the server closes all of them within 40 s")
-def _(arena: Arena, result: Result) -> None:
-    server = arena.shared()
-    streams = many(server.port, arena.some(300, 50), b"POST /v1/locate HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: ")
+def trickled(arena: Arena, result: Result, streams: list[socket.socket], piece: bytes, seconds: int) -> None:
+    """Sends a piece each second on all connections, which the server has to close."""
     result.count, began, gone = len(streams), time.monotonic(), 0
-    while time.monotonic() - began < arena.some(40, 3):
+    while time.monotonic() - began < arena.some(seconds, 3):
         for stream in list(streams):
             try:
-                stream.send(b"a")
+                stream.send(piece)
             except BlockingIOError:
                 pass
             except OSError:
@@ -258,31 +256,21 @@ def _(arena: Arena, result: Result) -> None:
         time.sleep(1)
     gone += dropped(streams, 0.5)
     result.facts["closed by the server"] = "not waited for" if arena.quick else gone
-    result.check(arena.quick or gone == result.count, f"{result.count - gone} of {result.count} were still open after 40 s")
+    result.check(arena.quick or gone == result.count, f"{result.count - gone} of {result.count} were still open after {seconds} s")
     [reset(stream) for stream in streams]
+
+
+@attack("slow heads", "300 connections that send a header byte each second", area="connections", shared=True, holds="the server closes all of them within 40 s")
+def _(arena: Arena, result: Result) -> None:
+    head = b"POST /v1/locate HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: "
+    trickled(arena, result, many(arena.shared().port, arena.some(300, 50), head), b"a", 40)
 
 
 @attack("slow bodies", "300 requests that announce 30 MB and send 100 bytes each second", area="connections", shared=True, holds="the server closes all of them within 45 s")
 def _(arena: Arena, result: Result) -> None:
-    server = arena.shared()
-    head = request("POST", CHEAP, b"", {"Content-Length": str(30 * MIB)}, port=server.port)
-    streams = many(server.port, arena.some(300, 50), head)
-    result.count, began, gone = len(streams), time.monotonic(), 0
-    while time.monotonic() - began < arena.some(45, 3):
-        for stream in list(streams):
-            try:
-                stream.send(b"\xff" * 100)
-            except BlockingIOError:
-                pass
-            except OSError:
-                streams.remove(stream)
-                stream.close()
-                gone += 1
-        time.sleep(1)
-    gone += dropped(streams, 0.5)
-    result.facts["closed by the server"] = "not waited for" if arena.quick else gone
-    result.check(arena.quick or gone == result.count, f"{result.count - gone} of {result.count} were still open after 45 s")
-    [reset(stream) for stream in streams]
+    port = arena.shared().port
+    head = request("POST", CHEAP, b"", {"Content-Length": str(30 * MIB)}, port=port)
+    trickled(arena, result, many(port, arena.some(300, 50), head), b"\xff" * 100, 45)
 
 
 @attack("fast bodies that stop", "64 requests that send 20 MB of 30 MB and wait", area="connections", shared=True, holds="each has an answer, or its connection is closed")

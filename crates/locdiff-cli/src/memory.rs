@@ -11,7 +11,7 @@ const PURGE_DELAY: mi_option_t = 15;
 
 /// Gives freed memory back to the system after half a minute instead of at once. Each step of
 /// training, and each batch of pictures, asks for the same memory again, and fresh pages must be
-/// cleared: up to a tenth of the time.
+/// cleared: up to a tenth of the time. Not for `locdiff serve`, whose memory has a limit.
 #[expect(unsafe_code, reason = "an option of the allocator, set through its C interface")]
 pub fn keep_for_a_while() {
     // SAFETY: sets one number in the allocator's table of options, which it checks the index of.

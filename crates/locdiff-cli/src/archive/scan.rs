@@ -253,7 +253,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         summary.predicted_per_s = pictures as f64 / started.elapsed().as_secs_f64();
         summary.fused = fuse_outings(&mut library, &used, &contexts, &folders, &interrupted)?;
         if without_model > 0 {
-            writeln!(stderr(), "{without_model} pictures have no suitable model.\n{GET_A_MODEL}")?;
+            writeln!(
+                stderr(),
+                "Pictures without a suitable model: {without_model}.\n{GET_A_MODEL}"
+            )?;
         }
         model = Some(used);
     }
