@@ -1,7 +1,7 @@
 //! Who asks, and how much of the server one of them may take while others wait.
 //!
 //! A client is the key that it sends, or else its address. Each has a token bucket of workers' seconds for every queue, and a part of the
-//! memory for requests. A client whose bucket is empty comes after those that owe less; one that is alone may use all of the server.
+//! memory for requests. A client whose bucket is empty comes second (`lanes`); one that is alone may use all of the server.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -238,6 +238,11 @@ impl Bucket {
         Claim { debt_s: debt_s.max(0.0), here: level.here }
     }
 
+    /// Whether its client owes nothing, and so much more would be no debt.
+    pub(crate) fn affords(&self, seconds: f64) -> bool {
+        self.share.is_none_or(|share| self.lock().seconds(share, Instant::now()) >= seconds)
+    }
+
     /// Counts work: what is expected when it is admitted, and the difference when it is done. Returns what was taken, which is less
     /// where the debt would become too large.
     pub(crate) fn take(&self, seconds: f64) -> f64 {
@@ -293,7 +298,7 @@ mod tests {
         let none = HeaderMap::new();
         let greedy = clients.of(peer("10.0.0.1"), &none, None);
         assert_eq!(greedy.images.claim(), Claim::default());
-        let full = BURST_S * 0.5 * Settings::default().workers as f64;
+        let full = BURST_S * 0.25 * Settings::default().workers as f64;
         let taken = greedy.images.take(1e9);
         assert!((taken - full * (1.0 + LARGEST_DEBT_S / BURST_S)).abs() < 1e-6, "{taken}");
         // Its other connections are the same client, others are not, and densities are other work.

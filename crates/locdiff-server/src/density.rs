@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use crate::body::{Received, say_farewell};
 use crate::clients::Client;
 use crate::grid::GridAnswer;
+use crate::lanes::Lane;
 use crate::options::Options;
 use crate::problem::{BAD_BODY, BAD_OPTION, NO_ANSWER, Problem, TOO_COSTLY};
 use crate::state::App;
@@ -99,18 +100,18 @@ pub(crate) async fn density(
     let answering = own.take(wish.answer_bytes())?;
     // Who waits for its turn holds no memory that others wait for.
     let turn = client.turn().await;
-    let growing = app.memory.work(GROWING * bytes.len() as u64).await;
-    // Up to some 100 ms: not on the threads that listen, and charged, whatever comes of it.
+    let lane = Lane::of(&client.densities);
+    let growing = app.memory.work(lane, GROWING * bytes.len() as u64).await;
+    // Charged, whatever comes of it.
     let bucket = Arc::clone(&client.densities);
-    let (record, wish, cost) = tokio::task::spawn_blocking(move || {
+    let read = app.aside(lane, move || {
         let _charging = turn.charging(&bucket);
         let record = record(&bytes)?;
         drop((bytes, memory, growing));
         let cost = cost(&record, &wish);
         Ok::<_, Problem>((record, wish, cost))
-    })
-    .await
-    .map_err(|_| Problem::broken())??;
+    });
+    let (record, wish, cost) = read.await??;
     let limit = app.settings.density_budget();
     let seconds = cost.cells() * seconds_per_cell();
     if seconds > limit.as_secs_f64() {

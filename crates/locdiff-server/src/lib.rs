@@ -11,6 +11,7 @@ mod connections;
 mod density;
 mod engine;
 mod grid;
+mod lanes;
 mod logs;
 mod memory;
 mod metrics;
@@ -48,6 +49,7 @@ pub use settings::{InvalidSetting, Settings};
 pub use thumbnail::jpeg;
 pub use wire::{EmbedAnswer, Embedded, Failed, LocateAnswer, Outcome};
 
+use lanes::{Background, Lanes};
 use state::{App, Shared};
 
 /// Why a server could not start or end well.
@@ -103,8 +105,9 @@ impl Server {
         let app = Arc::new(Shared {
             clients: clients::Clients::new(&settings, &memory),
             hosts: origin::Hosts::new(&settings),
-            images: Arc::new(queue::Queue::new(workers::limits(&settings))),
-            densities: Arc::new(queue::Queue::new(workers::limits_of_densities(&settings))),
+            images: Lanes::new(workers::limits(&settings)),
+            densities: Lanes::new(workers::limits_of_densities(&settings)),
+            background: Background::new().map_err(|error| ServeError::Start(error.to_string()))?,
             memory,
             metrics: Arc::new(metrics),
             engine: OnceLock::new(),

@@ -2,13 +2,15 @@
 //!
 //! A third is for what is received and answered: bodies as they arrive, and answers until the client has read them. Who finds
 //! nothing left is refused. The rest is for work: decoding images, reading and drawing densities. Work waits for its turn, first
-//! come, first served, and holds nothing that other work waits for.
+//! come, first served, and holds nothing that other work waits for. All work of the second lane together takes no more than half of
+//! it, or what a single image needs.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::lanes::Lane;
 use crate::problem::{BUSY, Problem, TOO_LARGE};
 use crate::settings::Settings;
 
@@ -43,8 +45,16 @@ pub(crate) struct Memory {
     of_one: Option<Arc<Semaphore>>,
     most_for_one: usize,
     work: Arc<Semaphore>,
+    /// What the second lane may take of it.
+    second: Arc<Semaphore>,
     /// Pieces for work, in all.
     most_work: usize,
+}
+
+/// Memory for work, until this is dropped.
+pub(crate) struct Working {
+    _of_all: OwnedSemaphorePermit,
+    _of_second: Option<OwnedSemaphorePermit>,
 }
 
 impl Memory {
@@ -56,6 +66,7 @@ impl Memory {
             of_one: None,
             most_for_one: (settings.client_memory() as usize / PIECE).clamp(1, requests),
             work: Arc::new(Semaphore::new(work)),
+            second: Arc::new(Semaphore::new(second_of(work))),
             most_work: work,
         }
     }
@@ -120,11 +131,18 @@ impl Memory {
     }
 
     /// Memory for work, when there is enough; all that there is if it could never be enough.
-    pub(crate) async fn work(&self, bytes: u64) -> OwnedSemaphorePermit {
+    pub(crate) async fn work(&self, lane: Lane, bytes: u64) -> Working {
         let wanted = usize::try_from(bytes).map_or(self.most_work, |bytes| pieces(bytes) as usize);
-        let wanted = wanted.min(self.most_work) as u32;
-        let held = Arc::clone(&self.work).acquire_many_owned(wanted).await;
-        held.expect("this semaphore is never closed")
+        let take = async |from: &Arc<Semaphore>, most: usize| {
+            let held = Arc::clone(from).acquire_many_owned(wanted.min(most) as u32).await;
+            held.expect("this semaphore is never closed")
+        };
+        // In this order: who waits for its turn among the second stands before none of the first.
+        let of_second = match lane {
+            Lane::First => None,
+            Lane::Second => Some(take(&self.second, second_of(self.most_work)).await),
+        };
+        Working { _of_all: take(&self.work, self.most_work).await, _of_second: of_second }
     }
 
     /// An answer, whose memory is held until it was written or its connection is gone. `held` may be too little or too much.
@@ -145,12 +163,20 @@ impl AsRef<[u8]> for Answer {
     }
 }
 
+/// Pieces for work of the second lane.
+fn second_of(work: usize) -> usize {
+    work.div_ceil(2)
+}
+
 fn pieces(bytes: usize) -> u32 {
     u32::try_from(bytes.div_ceil(PIECE)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
     use super::*;
 
     fn memory() -> Memory {
@@ -206,5 +232,29 @@ mod tests {
         let problem = memory.check_work(memory.work_bytes() + 1).expect_err("too much");
         assert_eq!(problem.status(), 413);
         assert!(problem.detail().contains("--max-memory-bytes"), "{}", problem.detail());
+    }
+
+    #[test]
+    fn work_of_the_second_lane_leaves_half() {
+        let memory = memory();
+        let at_once = |lane, bytes| {
+            let mut context = Context::from_waker(Waker::noop());
+            match pin!(memory.work(lane, bytes)).poll(&mut context) {
+                Poll::Ready(held) => Some(held),
+                Poll::Pending => None,
+            }
+        };
+        let half = memory.work_bytes() / 2;
+        let second = at_once(Lane::Second, half).expect("half");
+        assert!(at_once(Lane::Second, 1).is_none());
+        let first = at_once(Lane::First, half).expect("the other half");
+        assert!(at_once(Lane::First, 1).is_none());
+        drop(second);
+        assert!(at_once(Lane::First, half).is_some());
+        // What needs more is done as well, when nothing else is.
+        assert!(at_once(Lane::Second, half + 1).is_none());
+        drop(first);
+        assert!(at_once(Lane::Second, 2 * half).is_some());
+        assert!(at_once(Lane::First, memory.work_bytes()).is_some());
     }
 }

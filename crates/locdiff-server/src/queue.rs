@@ -9,8 +9,7 @@
 //!
 //! If clients have shares, each has a claim: what it owes, and what it has in this queue. Only the work of clients that claim no
 //! more than its own makes a client's job wait too long. Otherwise many jobs of one client that has not yet used its share would
-//! fill the queue for everybody. For the same reason a client has at most half of the places in a queue. Work that has begun is not
-//! interrupted, so jobs of clients in debt are done one by one while there are other clients, and join no batch of theirs.
+//! fill the queue for everybody. For the same reason a client has at most half of the places in a queue.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,10 +22,8 @@ use crate::clients::{Bucket, Claim};
 const NEWEST: f64 = 0.2;
 /// For how many seconds a job may be overtaken, per unit of cost.
 pub(crate) const PATIENCE: f64 = 5.0;
-/// How long others may overtake jobs of a client that has used its share, or has much in the queue.
+/// How long others may overtake jobs of a client that has much in the queue.
 const BEHIND: Duration = Duration::from_secs(10);
-/// For so long after its last job, a client is expected to come again.
-const EXPECTED: Duration = Duration::from_secs(10);
 
 /// Something that can wait.
 pub(crate) trait Job {
@@ -66,25 +63,7 @@ struct State<J> {
     working: Vec<(Arc<Bucket>, f64)>,
     /// What all workers together need for one more unit of cost.
     seconds_per_cost: f64,
-    /// The client that came last, and the last one before that was not it.
-    came: [Option<(Arc<Bucket>, Instant)>; 2],
     closed: bool,
-}
-
-impl<J> State<J> {
-    fn has_come(&mut self, bucket: &Arc<Bucket>, now: Instant) {
-        let [last, before] = &mut self.came;
-        if last.as_ref().is_some_and(|(other, _)| !Arc::ptr_eq(other, bucket)) {
-            *before = last.take();
-        }
-        *last = Some((Arc::clone(bucket), now));
-    }
-
-    /// Whether clients other than the last one use this queue.
-    fn has_others(&self, now: Instant) -> bool {
-        let before = self.came[1].as_ref();
-        before.is_some_and(|(_, came)| now.saturating_duration_since(*came) < EXPECTED)
-    }
 }
 
 /// A job that waits.
@@ -129,7 +108,6 @@ impl<J: Job> Queue<J> {
             waiting: VecDeque::new(),
             working: Vec::new(),
             seconds_per_cost: limits.first_guess,
-            came: [None, None],
             closed: false,
         };
         let receiving = AtomicUsize::new(0);
@@ -150,6 +128,15 @@ impl<J: Job> Queue<J> {
     /// How many jobs wait.
     pub(crate) fn waiting(&self) -> usize {
         self.lock().waiting.len()
+    }
+
+    /// For how many seconds workers are expected to work on so much.
+    pub(crate) fn expected_s(&self, cost: f64) -> f64 {
+        self.seconds(&self.lock(), cost)
+    }
+
+    fn seconds(&self, state: &State<J>, cost: f64) -> f64 {
+        cost * state.seconds_per_cost * self.limits.workers as f64
     }
 
     /// Whether one more job of this cost would be admitted now; cheap, to be asked before a body is received.
@@ -226,11 +213,9 @@ impl<J: Job> Queue<J> {
         let Some(bucket) = jobs.first().map(|job| Arc::clone(job.bucket())) else { return Ok(()) };
         let mut state = self.lock();
         let mut own = self.check(&state, count, cost, &bucket)?;
-        let expected_s = cost * state.seconds_per_cost * self.limits.workers as f64;
-        let charged_s = bucket.take(expected_s) / count as f64;
+        let charged_s = bucket.take(self.seconds(&state, cost)) / count as f64;
         let admitted = Admitted { cost: cost / count as f64, charged_s };
         let now = Instant::now();
-        state.has_come(&bucket, now);
         for job in jobs {
             let due = due(admitted.cost, own, now);
             let at = state.waiting.partition_point(|other| other.due <= due);
@@ -272,16 +257,9 @@ impl<J: Job> Queue<J> {
         // Fair shares: two workers with half a batch each are done before one with a whole.
         let share = state.waiting.len().div_ceil(self.limits.workers);
         let most = share.clamp(1, self.limits.max_batch).min(state.waiting.len());
-        let in_debt = |waiting: &Waiting<J>| waiting.job.bucket().claim().debt_s > 0.0;
-        let joining = state.waiting.iter().take(most).skip(1);
-        let count = 1 + match in_debt(&state.waiting[0]) {
-            true if state.has_others(Instant::now()) => 0,
-            true => joining.count(),
-            false => joining.take_while(|other| !in_debt(other)).count(),
-        };
         let (parts, jobs): (Vec<Part>, Vec<J>) = state
             .waiting
-            .drain(..count)
+            .drain(..most)
             .map(|Waiting { job, admitted, .. }| {
                 (Part { bucket: Arc::clone(job.bucket()), cost: job.cost(), admitted }, job)
             })
@@ -303,11 +281,10 @@ impl<J: Job> Queue<J> {
     }
 }
 
-/// When a job that comes now is due: the later, the more its client has here or owes.
+/// When a job that comes now is due: the later, the more its client has here.
 fn due(cost: f64, own: Claim, now: Instant) -> Instant {
     let patience = |cost: f64| Duration::from_secs_f64((PATIENCE * cost).max(0.0));
-    let debt = if own.debt_s > 0.0 { BEHIND } else { Duration::ZERO };
-    now + patience(cost) + patience(own.here).min(BEHIND) + debt
+    now + patience(cost) + patience(own.here).min(BEHIND)
 }
 
 /// Jobs that one worker does together; how long they took is noted when it is dropped.

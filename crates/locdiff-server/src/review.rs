@@ -21,6 +21,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use tower_http::catch_panic::CatchPanicLayer;
 
+use crate::lanes::Lane;
 use crate::problem::{BAD_BODY, NOT_FOUND, Problem};
 use crate::state::App;
 use crate::{access, options, page, routes, thumbnail};
@@ -232,7 +233,7 @@ async fn decide(
     let app = &review.app;
     let time = app.settings.body_timeout();
     let received = app.memory.receive(&headers, body, MOST_BYTES, time).await?;
-    let _reading = app.memory.work(READING * received.bytes.len() as u64).await;
+    let _reading = app.memory.work(Lane::First, READING * received.bytes.len() as u64).await;
     let decisions: Decisions = serde_json::from_slice(&received.bytes).map_err(|error| {
         Problem::new(BAD_BODY, format!("the body is not a list of decisions: {error}"))
     })?;

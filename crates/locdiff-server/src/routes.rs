@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 use crate::body::{Received, boundary, images_in, most_bytes, say_farewell};
 use crate::clients::Client;
 use crate::engine::{Made, SentImage, Wanted, read_options};
+use crate::lanes::Lane;
 use crate::memory::Held;
 use crate::options::{Options, locate_options};
 use crate::problem::{BROKEN, NOT_READY, Problem};
@@ -157,7 +158,7 @@ async fn make(
             return Err(problem);
         }
     };
-    let receiving = app.images.receiving();
+    let receiving = app.images.receiving(&client.images);
     let most = most_bytes(headers, &app.settings);
     let own = client.memory(&app.memory);
     let received = own.receive(headers, body, most, app.settings.body_timeout()).await?;
@@ -167,19 +168,19 @@ async fn make(
     let turn = client.turn().await;
     // All of the body is looked through: not on the threads that listen, and charged.
     let (boundary, max_images) = (boundary(headers), app.settings.max_images);
-    let bucket = Arc::clone(&client.images);
-    let read = tokio::task::spawn_blocking(move || {
+    let (bucket, lane) = (Arc::clone(&client.images), Lane::of(&client.images));
+    let read = app.aside(lane, move || {
         let charging = turn.charging(&bucket);
         let images = images_in(boundary.as_deref(), bytes, max_images);
         drop(charging);
         images.map(|images| (images, turn, bucket))
     });
-    let (images, turn, bucket) = read.await.map_err(|_| Problem::broken())??;
+    let (images, turn, bucket) = read.await??;
     let answering = own.take(images.len() * wanted.answer_bytes())?;
     // Files that are no images, and decompression bombs, are rejected before they wait. Headers can be long.
     let options = read_options(&app.settings);
-    let examining = app.memory.work(EXAMINING + 2 * longest(&images)).await;
-    let examined = tokio::task::spawn_blocking(move || {
+    let examining = app.memory.work(lane, EXAMINING + 2 * longest(&images)).await;
+    let examined = app.aside(lane, move || {
         let (_memory, _charging) = (examining, turn.charging(&bucket));
         let examine = |image: SentImage| {
             let header = locdiff::Photo::examine(&image.bytes, &options);
@@ -187,7 +188,7 @@ async fn make(
         };
         images.into_iter().map(examine).collect::<Vec<_>>()
     });
-    let examined = examined.await.map_err(|_| Problem::broken())?;
+    let examined = examined.await?;
     if let [(_, Err(error))] = &examined[..] {
         return Err(Problem::of_photo(error));
     }

@@ -95,7 +95,7 @@ impl Default for Settings {
             max_image_pixels: 50_000_000,
             max_memory_bytes: 512 << 20,
             max_connections: 1_024,
-            client_share_percent: 50,
+            client_share_percent: 25,
             trusted_proxies: Vec::new(),
             allowed_hosts: Vec::new(),
             header_timeout_s: 15,

@@ -9,20 +9,22 @@ use tokio::sync::oneshot;
 
 use crate::clients::{Bucket, Client, Clients};
 use crate::engine::{Engine, Made, SentImage, Wanted};
+use crate::lanes::{Background, Lane, Lanes};
 use crate::memory::{Held, Memory};
 use crate::metrics::Metrics;
 use crate::origin::Hosts;
 use crate::problem::{BUSY, NOT_READY, Problem};
-use crate::queue::{Job, Queue, Refusal};
+use crate::queue::{Job, Refusal};
 use crate::settings::Settings;
 use crate::workers::{DensityJob, ImageJob};
 
 /// What all requests share.
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
-    pub(crate) images: Arc<Queue<ImageJob>>,
+    pub(crate) images: Lanes<ImageJob>,
     /// Apart from images: how long one takes tells nothing about the other.
-    pub(crate) densities: Arc<Queue<DensityJob>>,
+    pub(crate) densities: Lanes<DensityJob>,
+    pub(crate) background: Background,
     pub(crate) memory: Memory,
     pub(crate) clients: Clients,
     pub(crate) hosts: Hosts,
@@ -47,12 +49,23 @@ impl Shared {
     /// Before a body is received: whether it is worth it.
     pub(crate) fn would_admit<J: Job>(
         &self,
-        queue: &Queue<J>,
+        lanes: &Lanes<J>,
         cost: f64,
         bucket: &Arc<Bucket>,
     ) -> Result<(), Problem> {
         self.engine()?;
-        queue.would_admit(cost, bucket).map_err(refused)
+        lanes.would_admit(cost, bucket).map_err(refused)
+    }
+
+    /// Does what takes a thread up to some 100 ms: not on those that listen.
+    pub(crate) async fn aside<T: Send + 'static>(
+        self: &Arc<Shared>,
+        lane: Lane,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let app = Arc::clone(self);
+        let done = tokio::task::spawn_blocking(move || app.background.run(lane, work)).await;
+        done.map_err(|_| Problem::broken())
     }
 
     /// Hands images to the workers, each with the memory that its decoding takes, and waits for what they make of them.

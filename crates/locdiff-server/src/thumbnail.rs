@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 
 use crate::clients::Client;
 use crate::engine::read_options;
+use crate::lanes::Lane;
 use crate::options::Options;
 use crate::problem::{BAD_OPTION, NOT_FOUND, Problem};
 use crate::routes::EXAMINING;
@@ -61,14 +62,15 @@ pub(crate) async fn thumbnail(
     let made = tokio::task::spawn_blocking(move || {
         let _place = place;
         let (path, length) = found(&folder, &id, &options)?;
-        let examining = runtime.block_on(app.memory.work(EXAMINING + 3 * length));
+        let lane = Lane::of(&client.images);
+        let examining = runtime.block_on(app.memory.work(lane, EXAMINING + 3 * length));
         let charging = turn.charging(&client.images);
         let header = Photo::examine(&fs::read(&path).ok()?, &options).ok()?;
         // Given back first: work holds nothing that other work waits for.
         drop((charging, examining));
         let bytes = length + header.memory_bytes;
         app.memory.check_work(bytes).ok()?;
-        let _memory = runtime.block_on(app.memory.work(bytes));
+        let _memory = runtime.block_on(app.memory.work(lane, bytes));
         let _charging = turn.charging(&client.images);
         small(&path, &options)
     });

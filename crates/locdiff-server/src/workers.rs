@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::clients::Bucket;
 use crate::engine::{Engine, Made, SentImage, Wanted, facts_of, failed};
+use crate::lanes::Lane;
 use crate::memory::Held;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
@@ -100,43 +101,50 @@ pub(crate) fn limits_of_densities(settings: &Settings) -> Limits {
     }
 }
 
-/// Starts the workers; they end when their queues are closed and empty.
+/// Starts the workers of both lanes; they end when their queues are closed and empty.
 pub(crate) fn start(app: &App, engine: &Arc<Engine>) -> std::io::Result<Vec<JoinHandle<()>>> {
-    let runtime = Handle::current();
-    let of_images = (0..app.settings.workers).map(|number| {
-        let (app, engine, runtime) = (Arc::clone(app), Arc::clone(engine), runtime.clone());
-        thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
-            while let Some(mut batch) = app.images.take() {
-                batch.is_typical = false;
-                for images in fitting(std::mem::take(&mut batch.jobs), app.memory.work_bytes()) {
-                    let bytes = images.iter().map(|job| job.work_bytes).sum();
-                    let waiting = Instant::now();
-                    let _memory = runtime.block_on(app.memory.work(bytes));
-                    batch.waited(waiting.elapsed());
-                    batch.is_typical |= work(images, &engine, &app.metrics);
-                }
-            }
-        })
-    });
-    let of_densities = (0..DENSITY_WORKERS).map(|number| {
-        let (app, runtime) = (Arc::clone(app), runtime.clone());
-        thread::Builder::new().name(format!("density-{number}")).spawn(move || {
-            while let Some(mut batch) = app.densities.take() {
-                for job in std::mem::take(&mut batch.jobs) {
-                    let waiting = Instant::now();
-                    let _memory = runtime.block_on(app.memory.work(DENSITY_BYTES));
-                    batch.waited(waiting.elapsed());
-                    // The client may have gone: then there is nothing to do.
-                    batch.is_typical = !job.stop.is_stopped()
-                        && catch_unwind(AssertUnwindSafe(job.work)).unwrap_or_else(|_| {
-                            tracing::error!("work on a density panicked");
-                            false
-                        });
-                }
-            }
-        })
-    });
-    of_images.chain(of_densities).collect()
+    let mut threads = Vec::new();
+    for lane in Lane::ALL {
+        let mut start = |work: fn(&App, &Engine, Lane, &Handle), number: usize| {
+            let (app, engine, runtime) = (Arc::clone(app), Arc::clone(engine), Handle::current());
+            let thread = thread::Builder::new().name(format!("worker-{number}"));
+            threads.push(thread.spawn(move || work(&app, &engine, lane, &runtime))?);
+            Ok::<_, std::io::Error>(())
+        };
+        (0..app.settings.workers).try_for_each(|number| start(work_on_images, number))?;
+        (0..DENSITY_WORKERS).try_for_each(|number| start(work_on_densities, number))?;
+    }
+    Ok(threads)
+}
+
+fn work_on_images(app: &App, engine: &Engine, lane: Lane, runtime: &Handle) {
+    while let Some(mut batch) = app.images.queue(lane).take() {
+        batch.is_typical = false;
+        for images in fitting(std::mem::take(&mut batch.jobs), app.memory.work_bytes()) {
+            let bytes = images.iter().map(|job| job.work_bytes).sum();
+            let waiting = Instant::now();
+            let _memory = runtime.block_on(app.memory.work(lane, bytes));
+            batch.waited(waiting.elapsed());
+            batch.is_typical |= app.background.run(lane, || work(images, engine, &app.metrics));
+        }
+    }
+}
+
+fn work_on_densities(app: &App, _: &Engine, lane: Lane, runtime: &Handle) {
+    while let Some(mut batch) = app.densities.queue(lane).take() {
+        for job in std::mem::take(&mut batch.jobs) {
+            let waiting = Instant::now();
+            let _memory = runtime.block_on(app.memory.work(lane, DENSITY_BYTES));
+            batch.waited(waiting.elapsed());
+            let work = AssertUnwindSafe(|| app.background.run(lane, job.work));
+            // The client may have gone: then there is nothing to do.
+            batch.is_typical = !job.stop.is_stopped()
+                && catch_unwind(work).unwrap_or_else(|_| {
+                    tracing::error!("work on a density panicked");
+                    false
+                });
+        }
+    }
 }
 
 /// Images in groups whose decoding takes no more than there is memory for, in their order.
