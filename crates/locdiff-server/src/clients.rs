@@ -1,11 +1,12 @@
 //! Who asks, and how much of the server one of them may take while others wait.
 //!
-//! A client is the key that it sends, or else its address. Each has a token bucket of workers' seconds for every queue, and a part of the
+//! A client is the key that it sends, or else its address. Each has a token bucket of seconds of processors for every queue, and a part of the
 //! memory for requests. A client whose bucket is empty comes second (`lanes`); one that is alone may use all of the server.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
@@ -13,10 +14,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::memory::Memory;
 use crate::settings::Settings;
-use crate::workers::DENSITY_WORKERS;
+use crate::threads::own_seconds;
 
 /// A full bucket is what is added in so many seconds.
 const BURST_S: f64 = 4.0;
+/// Who owed something comes second until it has so much of a full bucket again: who takes all that it can get stays there.
+const FIRST_AGAIN: f64 = 0.9;
 /// And the largest debt.
 const LARGEST_DEBT_S: f64 = 60.0;
 /// Requests of one client that are read or checked at the same time, which takes a core each.
@@ -27,6 +30,11 @@ const FORGOTTEN: Duration = Duration::from_secs(60);
 const CLEARED_EVERY: Duration = Duration::from_secs(1);
 /// Clients that are remembered one by one; all others together count as one.
 const MAX_CLIENTS: usize = 10_000;
+
+/// Seconds that processors have in a second.
+fn cores() -> f64 {
+    thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64)
+}
 
 /// The other end of a connection.
 #[derive(Clone, Copy)]
@@ -42,8 +50,8 @@ enum Identity {
 /// Clients of the last minute.
 pub(crate) struct Clients {
     known: Mutex<Known>,
-    /// Seconds that are added to buckets in a second: of images and of densities; none without a limit.
-    shares: Option<[f64; 2]>,
+    /// Seconds that are added to buckets in a second; none without a limit.
+    share: Option<f64>,
     proxies: Vec<IpAddr>,
     memory_pieces: usize,
 }
@@ -65,12 +73,10 @@ pub(crate) struct Client {
 
 impl Clients {
     pub(crate) fn new(settings: &Settings, memory: &Memory) -> Clients {
-        let shares = settings
-            .client_share()
-            .map(|share| [settings.workers, DENSITY_WORKERS].map(|workers| share * workers as f64));
+        let share = settings.client_share().map(|share| share * cores());
         Clients {
             known: Mutex::default(),
-            shares,
+            share,
             proxies: settings.trusted_proxies.iter().map(IpAddr::to_canonical).collect(),
             memory_pieces: memory.pieces_for_one(),
         }
@@ -93,10 +99,9 @@ impl Clients {
         let is_full = known.clients.len() >= MAX_CLIENTS;
         let identity = if is_full { Identity::Others } else { identity };
         let client = known.clients.entry(identity).or_insert_with(|| {
-            let [images, densities] =
-                [0, 1].map(|queue| Arc::new(Bucket::new(self.shares.map(|shares| shares[queue]))));
+            let [images, densities] = [(); 2].map(|()| Arc::new(Bucket::new(self.share)));
             let memory = Arc::new(Semaphore::new(self.memory_pieces));
-            let reading = self.shares.map_or(Semaphore::MAX_PERMITS, |_| READ_AT_A_TIME);
+            let reading = self.share.map_or(Semaphore::MAX_PERMITS, |_| READ_AT_A_TIME);
             let reading = Arc::new(Semaphore::new(reading));
             Arc::new(Client { images, densities, reading, memory })
         });
@@ -163,9 +168,10 @@ pub(crate) struct Turn(
 );
 
 impl Turn {
-    /// Charges the time from now until it is dropped.
+    /// Charges the time of this thread from now until it is dropped, by the same thread.
     pub(crate) fn charging<'a>(&'a self, bucket: &'a Bucket) -> Charging<'a> {
-        Charging { _turn: self, bucket, began: Instant::now() }
+        let began = (own_seconds(), Instant::now());
+        Charging { _turn: self, bucket, began }
     }
 }
 
@@ -173,25 +179,29 @@ impl Turn {
 pub(crate) struct Charging<'a> {
     _turn: &'a Turn,
     bucket: &'a Bucket,
-    began: Instant,
+    began: (Option<f64>, Instant),
 }
 
 impl Drop for Charging<'_> {
     fn drop(&mut self) {
-        self.bucket.take(self.began.elapsed().as_secs_f64());
+        let (own_s, began) = self.began;
+        let took = own_s.zip(own_seconds()).map(|(before, now)| now - before);
+        self.bucket.take(took.unwrap_or_else(|| began.elapsed().as_secs_f64()));
     }
 }
 
-/// Seconds of workers' time that a client may use.
+/// Seconds of processors that a client may use.
 pub(crate) struct Bucket {
     level: Mutex<Level>,
-    /// Seconds that are added in a second, if there is a limit.
+    /// How many are added in a second, if there is a limit.
     share: Option<f64>,
 }
 
 struct Level {
     seconds: f64,
     since: Instant,
+    /// Whether its client has owed something, not long ago.
+    comes_second: bool,
     /// Jobs in the queue or being worked on, and what they cost together.
     jobs: usize,
     here: f64,
@@ -217,7 +227,8 @@ impl Level {
 impl Bucket {
     pub(crate) fn new(share: Option<f64>) -> Bucket {
         let seconds = BURST_S * share.unwrap_or(1.0);
-        let level = Level { seconds, since: Instant::now(), jobs: 0, here: 0.0 };
+        let level =
+            Level { seconds, since: Instant::now(), comes_second: false, jobs: 0, here: 0.0 };
         Bucket { level: Mutex::new(level), share }
     }
 
@@ -238,9 +249,14 @@ impl Bucket {
         Claim { debt_s: debt_s.max(0.0), here: level.here }
     }
 
-    /// Whether its client owes nothing, and so much more would be no debt.
-    pub(crate) fn affords(&self, seconds: f64) -> bool {
-        self.share.is_none_or(|share| self.lock().seconds(share, Instant::now()) >= seconds)
+    /// Whether its client has so many seconds left, and has not owed something not long ago.
+    pub(crate) fn comes_first(&self, seconds: f64) -> bool {
+        let Some(share) = self.share else { return true };
+        let mut level = self.lock();
+        let left = level.seconds(share, Instant::now());
+        let least = if level.comes_second { FIRST_AGAIN * BURST_S * share } else { 0.0 };
+        level.comes_second = left < least;
+        !level.comes_second && left >= seconds
     }
 
     /// Counts work: what is expected when it is admitted, and the difference when it is done. Returns what was taken, which is less
@@ -298,7 +314,7 @@ mod tests {
         let none = HeaderMap::new();
         let greedy = clients.of(peer("10.0.0.1"), &none, None);
         assert_eq!(greedy.images.claim(), Claim::default());
-        let full = BURST_S * 0.25 * Settings::default().workers as f64;
+        let full = BURST_S * 0.25 * cores();
         let taken = greedy.images.take(1e9);
         assert!((taken - full * (1.0 + LARGEST_DEBT_S / BURST_S)).abs() < 1e-6, "{taken}");
         // Its other connections are the same client, others are not, and densities are other work.

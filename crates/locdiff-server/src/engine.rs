@@ -304,13 +304,25 @@ impl Engine {
 
 impl Wanted {
     /// Whether images with these two sets of options can be computed together.
-    fn is_asked_like(&self, other: &Wanted) -> bool {
+    pub(crate) fn is_asked_like(&self, other: &Wanted) -> bool {
         match (self, other) {
             (Wanted::Place(a), Wanted::Place(b)) => {
                 (&a.model, a.inference) == (&b.model, b.inference)
             }
             (Wanted::Embedding { model: a }, Wanted::Embedding { model: b }) => a == b,
             _ => false,
+        }
+    }
+
+    /// The same as far as `is_asked_like` compares it.
+    pub(crate) fn kind(&self) -> Wanted {
+        match self {
+            Wanted::Place(LocateOptions { model, inference, .. }) => {
+                let model = model.clone();
+                let inference = *inference;
+                Wanted::Place(LocateOptions { model, inference, ..LocateOptions::default() })
+            }
+            Wanted::Embedding { model } => Wanted::Embedding { model: model.clone() },
         }
     }
 }

@@ -1,34 +1,54 @@
-//! Clients that have used their share come second: their work has queues, threads and a part of the memory of its own.
+//! Who comes first: short work of clients that have not used their share. Long work and what is more than a share have queues and
+//! threads of their own, and what is more than a share has a half of the memory for work of its own.
 //!
-//! These threads have the lowest priority of the operating system (on Linux; elsewhere that of all others). So they take the time
-//! that first ones leave, all of it if there are none.
+//! On Linux these threads have lower priorities of the operating system; elsewhere that of all others. So they take the time that the
+//! first ones leave, all of it if there are none, and short work waits in no pool of threads behind long work.
 
 use std::io;
 use std::sync::Arc;
 
-use rayon::{ThreadPool, ThreadPoolBuilder};
-
 use crate::clients::Bucket;
 use crate::queue::{Job, Limits, Queue, Receiving, Refusal};
+use crate::threads::Threads;
 
-/// Who comes first.
+/// Whose turn it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
     First,
+    /// What takes long, and would make others wait.
+    Long,
+    /// What is more than the share of its client, and images that need much memory.
     Second,
 }
 
 impl Lane {
-    pub(crate) const ALL: [Lane; 2] = [Lane::First, Lane::Second];
+    pub(crate) const ALL: [Lane; 3] = [Lane::First, Lane::Long, Lane::Second];
+
+    fn name(self) -> &'static str {
+        match self {
+            Lane::First => "first",
+            Lane::Long => "long",
+            Lane::Second => "second",
+        }
+    }
+
+    /// How far its threads let those of the first lane go before.
+    fn nice(self) -> i32 {
+        match self {
+            Lane::First => 0,
+            Lane::Long => 5,
+            Lane::Second => 19,
+        }
+    }
 
     /// Of a client that has nothing to do yet.
     pub(crate) fn of(bucket: &Bucket) -> Lane {
-        if bucket.claim().debt_s > 0.0 { Lane::Second } else { Lane::First }
+        if bucket.comes_first(0.0) { Lane::First } else { Lane::Second }
     }
 }
 
 /// A queue for each lane.
-pub(crate) struct Lanes<J>([Queue<J>; 2]);
+pub(crate) struct Lanes<J>([Queue<J>; 3]);
 
 impl<J: Job> Lanes<J> {
     pub(crate) fn new(limits: Limits) -> Lanes<J> {
@@ -59,9 +79,14 @@ impl<J: Job> Lanes<J> {
         // The last of many jobs may be more than the share, the others may not.
         let others: f64 = jobs[1..].iter().map(Job::cost).sum();
         let first = self.queue(Lane::First);
-        let lane = match bucket.affords(first.expected_s(others)) {
-            true => Lane::First,
-            false => Lane::Second,
+        let lane = if jobs.iter().any(Job::comes_second)
+            || !bucket.comes_first(first.expected_s(others))
+        {
+            Lane::Second
+        } else if jobs[0].cost() > first.long() {
+            Lane::Long
+        } else {
+            Lane::First
         };
         self.queue(lane).admit(jobs)
     }
@@ -71,34 +96,27 @@ impl<J: Job> Lanes<J> {
     }
 }
 
-/// The threads of the second lane, beside its workers.
-pub(crate) struct Background(ThreadPool);
+/// The threads of each lane, beside its workers.
+pub(crate) struct Background([Threads; 3]);
 
 impl Background {
     pub(crate) fn new() -> io::Result<Background> {
-        let threads = ThreadPoolBuilder::new()
-            .thread_name(|number| format!("second-{number}"))
-            .start_handler(|_| lower_priority())
-            .build();
-        threads.map(Background).map_err(io::Error::other)
+        let [first, long, second] = Lane::ALL.map(|lane| Threads::new(lane.name(), lane.nice()));
+        Ok(Background([first?, long?, second?]))
     }
 
-    /// Does something on the threads of this lane, whatever it does in parallel included.
-    pub(crate) fn run<T: Send>(&self, lane: Lane, work: impl FnOnce() -> T + Send) -> T {
+    /// Does something on the threads of this lane, whatever it does in parallel included. Also returns the seconds of processors that it
+    /// took.
+    pub(crate) fn run<T: Send>(&self, lane: Lane, work: impl FnOnce() -> T + Send) -> (T, f64) {
+        self.0[lane as usize].run(work)
+    }
+
+    /// The same for what one thread does: of the first lane, the thread that calls it.
+    pub(crate) fn aside<T: Send>(&self, lane: Lane, work: impl FnOnce() -> T + Send) -> T {
         match lane {
             Lane::First => work(),
-            Lane::Second => self.0.install(work),
+            _ => self.run(lane, work).0,
         }
-    }
-}
-
-/// Of the thread that calls it.
-fn lower_priority() {
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::setpriority_process(None, 19) {
-        tracing::warn!(
-            "clients that have used their share have the priority of all others: {error}"
-        );
     }
 }
 
@@ -135,11 +153,12 @@ mod tests {
             company: 0.0,
             first_guess: 1.0,
             slowest: f64::INFINITY,
+            long: 2.0,
         });
         let jobs = |count: usize, bucket: &Arc<Bucket>| {
             lanes.admit((0..count).map(|_| Costing(1.0, Arc::clone(bucket))).collect())
         };
-        let waiting = || Lane::ALL.map(|lane| lanes.queue(lane).waiting());
+        let waiting = || [Lane::First, Lane::Second].map(|lane| lanes.queue(lane).waiting());
         let [single, form, free] =
             [Some(0.5), Some(0.5), None].map(|share| Arc::new(Bucket::new(share)));
         for number in 1..=4 {
@@ -152,35 +171,30 @@ mod tests {
         jobs(50, &free).expect("room");
         assert_eq!(waiting(), [53, 5]);
         assert_eq!(lanes.waiting(), 58);
+        lanes.admit(vec![Costing(2.5, Arc::clone(&free))]).expect("room");
+        assert_eq!((waiting(), lanes.queue(Lane::Long).waiting()), ([53, 5], 1));
         assert_eq!(Lane::of(&single), Lane::Second);
         single.take(-2.5);
+        assert_eq!(Lane::of(&single), Lane::Second, "has owed something not long ago");
+        single.take(-10.0);
         assert_eq!(Lane::of(&single), Lane::First);
         lanes.close();
         assert_eq!(jobs(1, &free), Err(Refusal::Closed));
     }
 
     #[test]
-    fn the_second_lane_has_threads_of_its_own() {
+    fn lanes_have_threads_of_their_own() {
         let background = Background::new().expect("threads");
         let names = |lane| {
-            background.run(lane, || {
-                let name = |_| thread::current().name().unwrap_or_default().to_owned();
-                (0..1000).into_par_iter().map(name).collect::<Vec<String>>()
-            })
+            background
+                .run(lane, || {
+                    let name = |_| thread::current().name().unwrap_or_default().to_owned();
+                    (0..1000).into_par_iter().map(name).collect::<Vec<String>>()
+                })
+                .0
         };
-        assert!(names(Lane::Second).iter().all(|name| name.starts_with("second-")));
-        assert!(!names(Lane::First).iter().any(|name| name.starts_with("second-")));
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn the_second_lane_leaves_the_processor_to_the_first() {
-        use rustix::process::getpriority_process;
-        let background = Background::new().expect("threads");
-        let priority = |lane| background.run(lane, || getpriority_process(None).expect("known"));
-        let own = getpriority_process(None).expect("known");
-        assert_eq!(priority(Lane::Second), 19);
-        assert_eq!(priority(Lane::First), own);
-        assert_eq!(getpriority_process(None).expect("known"), own);
+        for lane in Lane::ALL {
+            assert!(names(lane).iter().all(|name| name.starts_with(lane.name())));
+        }
     }
 }

@@ -8,6 +8,7 @@ mod access;
 mod body;
 mod clients;
 mod connections;
+mod costs;
 mod density;
 mod engine;
 mod grid;
@@ -27,6 +28,7 @@ mod routes;
 mod settings;
 mod slots;
 mod state;
+mod threads;
 mod thumbnail;
 mod wire;
 mod workers;
@@ -107,6 +109,7 @@ impl Server {
             hosts: origin::Hosts::new(&settings),
             images: Lanes::new(workers::limits(&settings)),
             densities: Lanes::new(workers::limits_of_densities(&settings)),
+            costs: costs::Costs::default(),
             background: Background::new().map_err(|error| ServeError::Start(error.to_string()))?,
             memory,
             metrics: Arc::new(metrics),

@@ -2,8 +2,8 @@
 //!
 //! A third is for what is received and answered: bodies as they arrive, and answers until the client has read them. Who finds
 //! nothing left is refused. The rest is for work: decoding images, reading and drawing densities. Work waits for its turn, first
-//! come, first served, and holds nothing that other work waits for. All work of the second lane together takes no more than half of
-//! it, or what a single image needs.
+//! come, first served, and holds nothing that other work waits for. The second lane has half of it, the others have the other half.
+//! What needs more takes all of the second half, and the rest of the first: then it is done as work of the first lane, which waits for it.
 
 use std::sync::Arc;
 
@@ -44,30 +44,36 @@ pub(crate) struct Memory {
     /// What one client may take of it.
     of_one: Option<Arc<Semaphore>>,
     most_for_one: usize,
-    work: Arc<Semaphore>,
-    /// What the second lane may take of it.
-    second: Arc<Semaphore>,
-    /// Pieces for work, in all.
-    most_work: usize,
+    /// For work: of the first two lanes, and of the second one.
+    work: [Arc<Semaphore>; 2],
+    /// Pieces of each.
+    most_work: [usize; 2],
 }
 
 /// Memory for work, until this is dropped.
 pub(crate) struct Working {
-    _of_all: OwnedSemaphorePermit,
-    _of_second: Option<OwnedSemaphorePermit>,
+    lane: Lane,
+    _held: [Option<OwnedSemaphorePermit>; 2],
+}
+
+impl Working {
+    /// On whose threads it is to be done.
+    pub(crate) fn lane(&self) -> Lane {
+        self.lane
+    }
 }
 
 impl Memory {
     pub(crate) fn new(settings: &Settings) -> Memory {
         let [requests, work] = [settings.request_memory(), settings.work_memory()]
             .map(|bytes| ((bytes / PIECE as u64) as usize).clamp(1, Semaphore::MAX_PERMITS));
+        let halves = [work.div_ceil(2), work / 2];
         Memory {
             requests: Arc::new(Semaphore::new(requests)),
             of_one: None,
             most_for_one: (settings.client_memory() as usize / PIECE).clamp(1, requests),
-            work: Arc::new(Semaphore::new(work)),
-            second: Arc::new(Semaphore::new(second_of(work))),
-            most_work: work,
+            work: halves.map(|half| Arc::new(Semaphore::new(half))),
+            most_work: halves,
         }
     }
 
@@ -112,7 +118,7 @@ impl Memory {
 
     /// Whether there could ever be so much memory for the work on one image.
     pub(crate) fn check_work(&self, bytes: u64) -> Result<(), Problem> {
-        let most = (self.most_work * PIECE) as u64;
+        let most = self.work_bytes();
         if bytes <= most {
             return Ok(());
         }
@@ -127,22 +133,36 @@ impl Memory {
 
     /// What all work together may take.
     pub(crate) fn work_bytes(&self) -> u64 {
-        (self.most_work * PIECE) as u64
+        (self.most_work.iter().sum::<usize>() * PIECE) as u64
+    }
+
+    /// What all work of either lane may take while there is some of the other.
+    pub(crate) fn lane_bytes(&self) -> u64 {
+        (self.most_work[1] * PIECE) as u64
+    }
+
+    /// Whether work on so much takes of both lanes.
+    pub(crate) fn is_large(&self, bytes: u64) -> bool {
+        bytes > self.lane_bytes()
     }
 
     /// Memory for work, when there is enough; all that there is if it could never be enough.
     pub(crate) async fn work(&self, lane: Lane, bytes: u64) -> Working {
-        let wanted = usize::try_from(bytes).map_or(self.most_work, |bytes| pieces(bytes) as usize);
-        let take = async |from: &Arc<Semaphore>, most: usize| {
-            let held = Arc::clone(from).acquire_many_owned(wanted.min(most) as u32).await;
+        let take = async |lane: usize, pieces: usize| {
+            let held = Arc::clone(&self.work[lane]).acquire_many_owned(pieces as u32).await;
             held.expect("this semaphore is never closed")
         };
-        // In this order: who waits for its turn among the second stands before none of the first.
-        let of_second = match lane {
-            Lane::First => None,
-            Lane::Second => Some(take(&self.second, second_of(self.most_work)).await),
-        };
-        Working { _of_all: take(&self.work, self.most_work).await, _of_second: of_second }
+        let own = usize::from(lane == Lane::Second);
+        if !self.is_large(bytes) {
+            let held = take(own, pieces(bytes as usize) as usize).await;
+            return Working { lane, _held: [Some(held), None] };
+        }
+        // In this order, whosever it is: who waits for the second lane keeps nothing from the first.
+        let [first, second] = self.most_work;
+        let of_second = take(1, second).await;
+        let rest = usize::try_from(bytes).map_or(usize::MAX, |bytes| pieces(bytes) as usize);
+        let of_first = take(0, rest.saturating_sub(second).min(first)).await;
+        Working { lane: Lane::First, _held: [Some(of_first), Some(of_second)] }
     }
 
     /// An answer, whose memory is held until it was written or its connection is gone. `held` may be too little or too much.
@@ -161,11 +181,6 @@ impl AsRef<[u8]> for Answer {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
-}
-
-/// Pieces for work of the second lane.
-fn second_of(work: usize) -> usize {
-    work.div_ceil(2)
 }
 
 fn pieces(bytes: usize) -> u32 {
@@ -235,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn work_of_the_second_lane_leaves_half() {
+    fn each_lane_has_half_and_large_work_takes_both() {
         let memory = memory();
         let at_once = |lane, bytes| {
             let mut context = Context::from_waker(Waker::noop());
@@ -244,17 +259,30 @@ mod tests {
                 Poll::Pending => None,
             }
         };
-        let half = memory.work_bytes() / 2;
-        let second = at_once(Lane::Second, half).expect("half");
-        assert!(at_once(Lane::Second, 1).is_none());
-        let first = at_once(Lane::First, half).expect("the other half");
-        assert!(at_once(Lane::First, 1).is_none());
+        let half = memory.lane_bytes();
+        let apart = [Lane::First, Lane::Second];
+        let lanes = apart.map(|lane| {
+            let held = at_once(lane, half - PIECE as u64).expect("its half");
+            assert_eq!(held.lane(), lane);
+            assert!(at_once(lane, 3 * PIECE as u64).is_none(), "no more");
+            held
+        });
+        assert!(at_once(Lane::Long, 3 * PIECE as u64).is_none());
+        for lane in apart {
+            assert!(at_once(lane, half + 1).is_none(), "not while there is other work");
+        }
+        let [first, second] = lanes;
         drop(second);
-        assert!(at_once(Lane::First, half).is_some());
-        // What needs more is done as well, when nothing else is.
-        assert!(at_once(Lane::Second, half + 1).is_none());
+        assert!(at_once(Lane::First, 2 * half).is_none());
+        assert!(at_once(Lane::Second, half).is_some(), "who waited has taken nothing");
         drop(first);
-        assert!(at_once(Lane::Second, 2 * half).is_some());
-        assert!(at_once(Lane::First, memory.work_bytes()).is_some());
+        for lane in Lane::ALL {
+            let held = at_once(lane, 2 * half).expect("all");
+            assert_eq!(held.lane(), Lane::First);
+            assert!(Lane::ALL.iter().all(|lane| at_once(*lane, half).is_none()));
+        }
+        // More than there is takes all, and so does the most that can be asked for.
+        assert!(at_once(Lane::First, u64::MAX).is_some());
+        assert!(apart.iter().all(|lane| at_once(*lane, half).is_some()));
     }
 }

@@ -2,16 +2,18 @@
 //!
 //! A job is admitted if it can expect its answer within `max_wait`, or if nothing that counts for its client is ahead of it and a
 //! worker is free; otherwise it is rejected at once, which costs next to nothing. How long it takes is estimated from the cost of what
-//! is ahead, and from how many seconds a unit of cost took of late: images cost one each, densities what the library predicts. Costly
-//! jobs are overtaken by cheap ones, and those of a client that has much here by those of others, for a while; equal jobs of clients
-//! with equal claims never overtake each other. A batch is what waits when a worker becomes free, so that a single request never
-//! waits for company; only while others are just being received does a batch stay open, for `delay` at most.
+//! is ahead, and from how many seconds a unit of cost took of late: images cost what those before took (`costs`), densities what the
+//! library predicts. Costly jobs are overtaken by cheap ones, and those of a client that has much here by those of others, for a
+//! while; equal jobs of clients with equal claims never overtake each other. A batch is what waits when a worker becomes free and asks
+//! for the same, so that a single request never waits for company; only while others are just being received does a batch stay open,
+//! for `delay` at most.
 //!
 //! If clients have shares, each has a claim: what it owes, and what it has in this queue. Only the work of clients that claim no
 //! more than its own makes a client's job wait too long. Otherwise many jobs of one client that has not yet used its share would
 //! fill the queue for everybody. For the same reason a client has at most half of the places in a queue.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -32,6 +34,16 @@ pub(crate) trait Job {
 
     /// Of its client.
     fn bucket(&self) -> &Arc<Bucket>;
+
+    /// Whether it may be done in one batch with another.
+    fn joins(&self, _: &Self) -> bool {
+        true
+    }
+
+    /// Whether it has to wait in the second lane, whoever its client is.
+    fn comes_second(&self) -> bool {
+        false
+    }
 }
 
 /// Jobs that wait, the next one first.
@@ -55,6 +67,8 @@ pub(crate) struct Limits {
     pub(crate) first_guess: f64,
     /// And the most that it is ever taken to need.
     pub(crate) slowest: f64,
+    /// What costs more makes nobody wait who costs less (`lanes`).
+    pub(crate) long: f64,
 }
 
 struct State<J> {
@@ -135,6 +149,10 @@ impl<J: Job> Queue<J> {
         self.seconds(&self.lock(), cost)
     }
 
+    pub(crate) fn long(&self) -> f64 {
+        self.limits.long
+    }
+
     fn seconds(&self, state: &State<J>, cost: f64) -> f64 {
         cost * state.seconds_per_cost * self.limits.workers as f64
     }
@@ -181,9 +199,11 @@ impl<J: Job> Queue<J> {
         let is_idle = working.clone().count() < max_batch * workers;
         let working: f64 = working.map(|(_, cost)| cost).sum();
         let company = match bucket.is_limited() {
-            // What is due later may join its batch, if its client owes no more.
+            // What is due later and costs about the same may join its batch, if its client owes no more.
             true => {
-                ahead.skip_while(|other| other.due <= due).take(max_batch - 1).map(cost_of).sum()
+                let alike = |cost: &f64| (each / 2.0..=each * 2.0).contains(cost);
+                let later = ahead.skip_while(|other| other.due <= due).map(cost_of);
+                later.filter(alike).take(max_batch - 1).sum()
             }
             false => self.limits.company * each,
         };
@@ -257,9 +277,17 @@ impl<J: Job> Queue<J> {
         // Fair shares: two workers with half a batch each are done before one with a whole.
         let share = state.waiting.len().div_ceil(self.limits.workers);
         let most = share.clamp(1, self.limits.max_batch).min(state.waiting.len());
-        let (parts, jobs): (Vec<Part>, Vec<J>) = state
-            .waiting
-            .drain(..most)
+        let mut taken: Vec<Waiting<J>> = Vec::with_capacity(most);
+        for waiting in mem::take(&mut state.waiting) {
+            let joins = taken.first().is_none_or(|first| waiting.job.joins(&first.job));
+            if joins && taken.len() < most {
+                taken.push(waiting);
+            } else {
+                state.waiting.push_back(waiting);
+            }
+        }
+        let (parts, jobs): (Vec<Part>, Vec<J>) = taken
+            .into_iter()
             .map(|Waiting { job, admitted, .. }| {
                 (Part { bucket: Arc::clone(job.bucket()), cost: job.cost(), admitted }, job)
             })
@@ -270,8 +298,8 @@ impl<J: Job> Queue<J> {
         if more {
             self.arrived.notify_one();
         }
-        let (began, waited) = (Instant::now(), Duration::ZERO);
-        Some(Batch { queue: self, parts, began, waited, jobs, is_typical: true })
+        let (began, worked_s) = (Instant::now(), 0.0);
+        Some(Batch { queue: self, parts, began, worked_s, jobs, is_typical: true })
     }
 
     /// Admits no more. What was admitted is still handed out.
@@ -292,7 +320,8 @@ pub(crate) struct Batch<'a, J: Job> {
     queue: &'a Queue<J>,
     parts: Vec<Part>,
     began: Instant,
-    waited: Duration,
+    /// Seconds of processors.
+    worked_s: f64,
     pub(crate) jobs: Vec<J>,
     /// Whether its time tells something about others: not if it was stopped, or if nobody waited for it any more.
     pub(crate) is_typical: bool,
@@ -307,9 +336,9 @@ struct Part {
 }
 
 impl<J: Job> Batch<'_, J> {
-    /// Charges nobody for time in which nothing was done, such as that until there was memory. Others may have to wait as well.
-    pub(crate) fn waited(&mut self, time: Duration) {
-        self.waited += time;
+    /// What the clients of its jobs are charged for.
+    pub(crate) fn worked(&mut self, seconds: f64) {
+        self.worked_s += seconds;
     }
 }
 
@@ -317,7 +346,6 @@ impl<J: Job> Drop for Batch<'_, J> {
     fn drop(&mut self) {
         let limits = &self.queue.limits;
         let took_s = self.began.elapsed().as_secs_f64();
-        let worked_s = (took_s - self.waited.as_secs_f64()).max(0.0);
         let cost: f64 = self.parts.iter().map(|part| part.cost).sum();
         let mut state = self.queue.lock();
         if self.is_typical && cost > 0.0 {
@@ -339,7 +367,7 @@ impl<J: Job> Drop for Batch<'_, J> {
         for Part { bucket, cost: own, admitted } in &self.parts {
             // Who has gone pays nothing.
             let share = if cost > 0.0 { own / cost } else { 0.0 };
-            bucket.take(worked_s * share - admitted.charged_s);
+            bucket.take(self.worked_s * share - admitted.charged_s);
         }
     }
 }

@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 
 use crate::body::{Received, boundary, images_in, most_bytes, say_farewell};
 use crate::clients::Client;
+use crate::costs::FIRST_GUESS;
 use crate::engine::{Made, SentImage, Wanted, read_options};
 use crate::lanes::Lane;
 use crate::memory::Held;
@@ -150,8 +151,12 @@ async fn make(
     body: Body,
     wanted: impl FnOnce(&App) -> Result<Wanted, Problem>,
 ) -> Result<(Vec<Made>, Held), Problem> {
-    let wanted = match app.would_admit(&app.images, 1.0, &client.images).and_then(|()| wanted(app))
-    {
+    let admits = |cost: f64| app.would_admit(&app.images, cost, &client.images);
+    let wanted = admits(FIRST_GUESS).and_then(|()| {
+        let wanted = wanted(app)?;
+        admits(app.costs.expected_s(&wanted)).map(|()| wanted)
+    });
+    let wanted = match wanted {
         Ok(wanted) => wanted,
         Err(problem) => {
             say_farewell(headers, body).await;

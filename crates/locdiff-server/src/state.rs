@@ -8,6 +8,7 @@ use locdiff_sphere::{Budget, OverBudget, Stop};
 use tokio::sync::oneshot;
 
 use crate::clients::{Bucket, Client, Clients};
+use crate::costs::Costs;
 use crate::engine::{Engine, Made, SentImage, Wanted};
 use crate::lanes::{Background, Lane, Lanes};
 use crate::memory::{Held, Memory};
@@ -24,6 +25,7 @@ pub(crate) struct Shared {
     pub(crate) images: Lanes<ImageJob>,
     /// Apart from images: how long one takes tells nothing about the other.
     pub(crate) densities: Lanes<DensityJob>,
+    pub(crate) costs: Costs,
     pub(crate) background: Background,
     pub(crate) memory: Memory,
     pub(crate) clients: Clients,
@@ -64,7 +66,7 @@ impl Shared {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
         let app = Arc::clone(self);
-        let done = tokio::task::spawn_blocking(move || app.background.run(lane, work)).await;
+        let done = tokio::task::spawn_blocking(move || app.background.aside(lane, work)).await;
         done.map_err(|_| Problem::broken())
     }
 
@@ -77,14 +79,26 @@ impl Shared {
         client: &Client,
     ) -> Result<Vec<Made>, Problem> {
         let (wanted, memory) = (Arc::new(wanted), Arc::new(memory));
-        let accepted = Instant::now();
+        let (accepted, expected_s) = (Instant::now(), self.costs.expected_s(&wanted));
         let (jobs, answers): (Vec<ImageJob>, Vec<oneshot::Receiver<Made>>) = images
             .into_iter()
             .map(|(image, work_bytes)| {
                 let (reply, answer) = oneshot::channel();
                 let (wanted, memory) = (Arc::clone(&wanted), Arc::clone(&memory));
                 let bucket = Arc::clone(&client.images);
-                (ImageJob { image, wanted, reply, accepted, memory, work_bytes, bucket }, answer)
+                let comes_second = 2 * work_bytes > self.memory.lane_bytes();
+                let job = ImageJob {
+                    image,
+                    wanted,
+                    reply,
+                    accepted,
+                    memory,
+                    work_bytes,
+                    comes_second,
+                    expected_s,
+                    bucket,
+                };
+                (job, answer)
             })
             .unzip();
         self.images.admit(jobs).map_err(refused)?;

@@ -19,14 +19,14 @@ use crate::queue::{Job, Limits, PATIENCE};
 use crate::settings::Settings;
 use crate::state::App;
 
-/// What one image is taken to need before any has been seen, in seconds.
-const FIRST_GUESS: f64 = 0.03;
 /// How many times as much as predicted a density may cost.
 pub(crate) const MARGIN: f64 = 3.0;
 /// One: a map uses all cores where it can.
 pub(crate) const DENSITY_WORKERS: usize = 1;
 /// What the work on a density takes in memory, at most: transforms of the highest degree, cells, a grid of the largest width.
 const DENSITY_BYTES: u64 = 128 << 20;
+/// More than this is costly work on a density, in seconds. What is cheaper takes less memory, too.
+const COSTLY_S: f64 = 0.25;
 
 /// An image, to be located together with others.
 pub(crate) struct ImageJob {
@@ -38,16 +38,26 @@ pub(crate) struct ImageJob {
     pub(crate) memory: Arc<Held>,
     /// The memory that decoding the image takes.
     pub(crate) work_bytes: u64,
+    pub(crate) comes_second: bool,
+    pub(crate) expected_s: f64,
     pub(crate) bucket: Arc<Bucket>,
 }
 
 impl Job for ImageJob {
     fn cost(&self) -> f64 {
-        if self.reply.is_closed() { 0.0 } else { 1.0 }
+        if self.reply.is_closed() { 0.0 } else { self.expected_s }
     }
 
     fn bucket(&self) -> &Arc<Bucket> {
         &self.bucket
+    }
+
+    fn joins(&self, other: &ImageJob) -> bool {
+        self.wanted.is_asked_like(&other.wanted)
+    }
+
+    fn comes_second(&self) -> bool {
+        self.comes_second
     }
 }
 
@@ -69,6 +79,10 @@ impl Job for DensityJob {
     fn bucket(&self) -> &Arc<Bucket> {
         &self.bucket
     }
+
+    fn comes_second(&self) -> bool {
+        self.expected_seconds > COSTLY_S
+    }
 }
 
 pub(crate) fn limits(settings: &Settings) -> Limits {
@@ -80,8 +94,9 @@ pub(crate) fn limits(settings: &Settings) -> Limits {
         max_wait: Duration::from_millis(settings.max_wait_ms),
         // A batch that it shares.
         company: settings.max_batch as f64,
-        first_guess: FIRST_GUESS,
-        slowest: f64::INFINITY,
+        first_guess: 1.0,
+        slowest: MARGIN,
+        long: 2.0,
     }
 }
 
@@ -95,13 +110,11 @@ pub(crate) fn limits_of_densities(settings: &Settings) -> Limits {
         // A cheap one behind the most expensive one is not refused for that.
         max_wait: of_images.max_wait + settings.density_budget().mul_f64(MARGIN),
         company: PATIENCE,
-        first_guess: 1.0,
-        slowest: MARGIN,
         ..of_images
     }
 }
 
-/// Starts the workers of both lanes; they end when their queues are closed and empty.
+/// Starts the workers of all lanes; they end when their queues are closed and empty.
 pub(crate) fn start(app: &App, engine: &Arc<Engine>) -> std::io::Result<Vec<JoinHandle<()>>> {
     let mut threads = Vec::new();
     for lane in Lane::ALL {
@@ -120,12 +133,21 @@ pub(crate) fn start(app: &App, engine: &Arc<Engine>) -> std::io::Result<Vec<Join
 fn work_on_images(app: &App, engine: &Engine, lane: Lane, runtime: &Handle) {
     while let Some(mut batch) = app.images.queue(lane).take() {
         batch.is_typical = false;
-        for images in fitting(std::mem::take(&mut batch.jobs), app.memory.work_bytes()) {
+        for images in fitting(std::mem::take(&mut batch.jobs), app.memory.lane_bytes()) {
             let bytes = images.iter().map(|job| job.work_bytes).sum();
             let waiting = Instant::now();
-            let _memory = runtime.block_on(app.memory.work(lane, bytes));
-            batch.waited(waiting.elapsed());
-            batch.is_typical |= app.background.run(lane, || work(images, engine, &app.metrics));
+            let memory = runtime.block_on(app.memory.work(lane, bytes));
+            let (wanted, count) = (Arc::clone(&images[0].wanted), images.len());
+            let began = Instant::now();
+            let work = || work(images, engine, &app.metrics);
+            let (done, worked_s) = app.background.run(memory.lane(), work);
+            let (took, waited) = (began.elapsed(), began - waiting);
+            tracing::debug!(?lane, images = count, ?waited, ?took, worked_s, "images");
+            batch.worked(worked_s);
+            if done {
+                app.costs.learn(&wanted, count, worked_s);
+                batch.is_typical = true;
+            }
         }
     }
 }
@@ -133,16 +155,23 @@ fn work_on_images(app: &App, engine: &Engine, lane: Lane, runtime: &Handle) {
 fn work_on_densities(app: &App, _: &Engine, lane: Lane, runtime: &Handle) {
     while let Some(mut batch) = app.densities.queue(lane).take() {
         for job in std::mem::take(&mut batch.jobs) {
-            let waiting = Instant::now();
-            let _memory = runtime.block_on(app.memory.work(lane, DENSITY_BYTES));
-            batch.waited(waiting.elapsed());
-            let work = AssertUnwindSafe(|| app.background.run(lane, job.work));
+            let bytes = if job.comes_second() { DENSITY_BYTES } else { DENSITY_BYTES / 4 };
+            let memory = runtime.block_on(app.memory.work(lane, bytes));
             // The client may have gone: then there is nothing to do.
-            batch.is_typical = !job.stop.is_stopped()
-                && catch_unwind(work).unwrap_or_else(|_| {
-                    tracing::error!("work on a density panicked");
-                    false
-                });
+            batch.is_typical = !job.stop.is_stopped();
+            if batch.is_typical {
+                let work = || {
+                    catch_unwind(AssertUnwindSafe(job.work)).unwrap_or_else(|_| {
+                        tracing::error!("work on a density panicked");
+                        false
+                    })
+                };
+                let began = Instant::now();
+                let (done, worked_s) = app.background.run(memory.lane(), work);
+                tracing::debug!(?lane, took = ?began.elapsed(), worked_s, "a density");
+                batch.worked(worked_s);
+                batch.is_typical = done;
+            }
         }
     }
 }
@@ -218,6 +247,8 @@ mod tests {
             accepted: Instant::now(),
             memory: Arc::clone(&held),
             work_bytes,
+            comes_second: false,
+            expected_s: 1.0,
             bucket: Arc::new(Bucket::new(None)),
         };
         let groups = |sizes: &[u64]| -> Vec<Vec<u64>> {
