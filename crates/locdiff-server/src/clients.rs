@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
@@ -31,9 +30,9 @@ const CLEARED_EVERY: Duration = Duration::from_secs(1);
 /// Clients that are remembered one by one; all others together count as one.
 const MAX_CLIENTS: usize = 10_000;
 
-/// Seconds that processors have in a second.
+/// Seconds that the processors for work have in a second.
 fn cores() -> f64 {
-    thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64)
+    rayon::current_num_threads() as f64
 }
 
 /// The other end of a connection.

@@ -2,38 +2,55 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::engine::Wanted;
-
-/// What one image is taken to need before any has been seen, in seconds.
+/// What one image is taken to need before any has been seen, in seconds of processors.
 pub(crate) const FIRST_GUESS: f64 = 0.03;
+/// And the least: what costs nothing would be done for nothing.
+const LEAST: f64 = 0.005;
 /// How much the newest batch counts.
 const NEWEST: f64 = 0.2;
-/// So many kinds are remembered, the last ones.
-const KINDS: usize = 64;
 
-/// Seconds for one image of each kind, the last kind first.
+/// What makes one image cost more than another. There are few of them, whatever clients ask for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Kind {
+    pub(crate) model: Option<String>,
+    /// `None`: an embedding.
+    pub(crate) place: Option<PlaceKind>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct PlaceKind {
+    /// Bits of the number of evaluations of the network.
+    pub(crate) evaluations: u32,
+    pub(crate) registration: Option<bool>,
+    pub(crate) is_within: bool,
+    pub(crate) has_frames: bool,
+    pub(crate) has_draws: bool,
+}
+
+/// Seconds of processors for one image of each kind.
 #[derive(Default)]
-pub(crate) struct Costs(Mutex<Vec<(Wanted, f64)>>);
+pub(crate) struct Costs(Mutex<Vec<(Kind, f64)>>);
 
 impl Costs {
-    /// Seconds of processors that an image is expected to take.
-    pub(crate) fn expected_s(&self, wanted: &Wanted) -> f64 {
+    /// What an image is expected to take: one of a new kind as much as the dearest that is known.
+    pub(crate) fn expected_s(&self, kind: &Kind) -> f64 {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = known.iter().find(|(kind, _)| kind.is_asked_like(wanted));
-        found.map_or(FIRST_GUESS, |(_, seconds)| *seconds)
+        let found = known.iter().find(|(other, _)| other == kind);
+        let dearest = || known.iter().map(|(_, seconds)| *seconds).fold(FIRST_GUESS, f64::max);
+        found.map_or_else(dearest, |(_, seconds)| *seconds).max(LEAST)
     }
 
-    /// So many seconds took a batch of images that are asked alike.
-    pub(crate) fn learn(&self, wanted: &Wanted, images: usize, worked_s: f64) {
-        let each_s = worked_s / images.max(1) as f64;
+    /// So many seconds took a batch of images of one kind, of which so many were answered.
+    pub(crate) fn learn(&self, kind: &Kind, answered: usize, worked_s: f64) {
+        if answered == 0 {
+            return;
+        }
+        let each_s = worked_s / answered as f64;
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = known.iter().position(|(kind, _)| kind.is_asked_like(wanted));
-        let (kind, before_s) = match found {
-            Some(at) => known.remove(at),
-            None => (wanted.kind(), each_s),
-        };
-        known.insert(0, (kind, before_s + NEWEST * (each_s - before_s)));
-        known.truncate(KINDS);
+        match known.iter_mut().find(|(other, _)| other == kind) {
+            Some((_, seconds)) => *seconds += NEWEST * (each_s - *seconds),
+            None => known.push((kind.clone(), each_s)),
+        }
     }
 }
 
@@ -41,26 +58,23 @@ impl Costs {
 mod tests {
     use super::*;
 
-    fn embedding(model: &str) -> Wanted {
-        Wanted::Embedding { model: Some(model.to_owned()) }
-    }
-
     #[test]
     fn each_kind_has_a_cost_of_its_own() {
         let costs = Costs::default();
-        let [cheap, costly] = ["cheap", "costly"].map(embedding);
+        let kind = |model: &str| Kind { model: Some(model.to_owned()), place: None };
+        let [cheap, costly, free, new] = ["cheap", "costly", "free", "new"].map(kind);
         assert_eq!(costs.expected_s(&cheap), FIRST_GUESS);
         costs.learn(&cheap, 4, 2.0);
         costs.learn(&costly, 1, 7.0);
-        assert_eq!([&cheap, &costly].map(|wanted| costs.expected_s(wanted)), [0.5, 7.0]);
+        assert_eq!([&cheap, &costly].map(|kind| costs.expected_s(kind)), [0.5, 7.0]);
         costs.learn(&cheap, 2, 2.0);
         assert!((costs.expected_s(&cheap) - 0.6).abs() < 1e-12);
         assert_eq!(costs.expected_s(&costly), 7.0);
-        // Whatever clients ask for, only the last kinds are remembered.
-        for number in 0..KINDS {
-            costs.learn(&embedding(&number.to_string()), 1, 1.0);
-        }
-        assert_eq!(costs.expected_s(&cheap), FIRST_GUESS);
-        assert_eq!(costs.expected_s(&embedding("0")), 1.0);
+        // What was not answered says nothing, and nothing is free.
+        costs.learn(&cheap, 0, 0.0);
+        assert!((costs.expected_s(&cheap) - 0.6).abs() < 1e-12);
+        costs.learn(&free, 1, 0.0);
+        assert_eq!(costs.expected_s(&free), LEAST);
+        assert_eq!(costs.expected_s(&new), 7.0, "the dearest");
     }
 }

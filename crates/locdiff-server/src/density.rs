@@ -104,7 +104,7 @@ pub(crate) async fn density(
     let growing = app.memory.work(lane, GROWING * bytes.len() as u64).await;
     // Charged, whatever comes of it.
     let bucket = Arc::clone(&client.densities);
-    let read = app.aside(lane, move || {
+    let read = app.aside(growing.lane(), move || {
         let _charging = turn.charging(&bucket);
         let record = record(&bytes)?;
         drop((bytes, memory, growing));

@@ -15,6 +15,7 @@ use locdiff::{
 use locdiff_sphere::{LatLon, shown};
 use rayon::prelude::*;
 
+use crate::costs::{Kind, PlaceKind};
 use crate::options::MAX_SAMPLES;
 use crate::problem::{BAD_OPTION, NO_ANSWER, Problem};
 use crate::settings::Settings;
@@ -55,6 +56,15 @@ pub(crate) enum Wanted {
 pub(crate) enum Made {
     Place(Outcome<Answer>),
     Embedding(Outcome<Embedded>),
+}
+
+impl Made {
+    pub(crate) fn is_answered(&self) -> bool {
+        match self {
+            Made::Place(outcome) => matches!(outcome, Outcome::Answered(_)),
+            Made::Embedding(outcome) => matches!(outcome, Outcome::Answered(_)),
+        }
+    }
 }
 
 /// Models that are open, and limits to what they are given.
@@ -119,6 +129,37 @@ impl Engine {
             );
             Problem::new(BAD_OPTION, detail)
         })
+    }
+
+    /// What decides about the cost of an image.
+    pub(crate) fn kind(&self, wanted: &Wanted) -> Kind {
+        let (model, place) = match wanted {
+            Wanted::Embedding { model } => (model, None),
+            Wanted::Place(options) => {
+                let inference = options.inference;
+                let plain = LocateOptions {
+                    model: options.model.clone(),
+                    inference,
+                    ..LocateOptions::default()
+                };
+                let models = self.chosen(&plain).unwrap_or_default();
+                let evaluations: usize = models.iter().map(Geolocator::evaluations).sum();
+                let place = PlaceKind {
+                    evaluations: usize::BITS - evaluations.leading_zeros(),
+                    registration: inference.registration,
+                    is_within: !options.within.is_empty(),
+                    has_frames: options.frames > 0,
+                    has_draws: options.answer.draws > 0,
+                };
+                (&options.model, Some(place))
+            }
+        };
+        Kind { model: model.clone(), place }
+    }
+
+    /// Whether models use other processors or threads than those that call them.
+    pub(crate) fn works_elsewhere(&self) -> bool {
+        self.models.iter().any(|model| model.identity().name != BUILT_IN)
     }
 
     /// The models that are asked, in the way that the options say. Refused if one can't be asked so.
@@ -311,18 +352,6 @@ impl Wanted {
             }
             (Wanted::Embedding { model: a }, Wanted::Embedding { model: b }) => a == b,
             _ => false,
-        }
-    }
-
-    /// The same as far as `is_asked_like` compares it.
-    pub(crate) fn kind(&self) -> Wanted {
-        match self {
-            Wanted::Place(LocateOptions { model, inference, .. }) => {
-                let model = model.clone();
-                let inference = *inference;
-                Wanted::Place(LocateOptions { model, inference, ..LocateOptions::default() })
-            }
-            Wanted::Embedding { model } => Wanted::Embedding { model: model.clone() },
         }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) enum Lane {
 impl Lane {
     pub(crate) const ALL: [Lane; 3] = [Lane::First, Lane::Long, Lane::Second];
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Lane::First => "first",
             Lane::Long => "long",
@@ -33,7 +33,7 @@ impl Lane {
     }
 
     /// How far its threads let those of the first lane go before.
-    fn nice(self) -> i32 {
+    pub(crate) fn nice(self) -> i32 {
         match self {
             Lane::First => 0,
             Lane::Long => 5,
@@ -52,7 +52,11 @@ pub(crate) struct Lanes<J>([Queue<J>; 3]);
 
 impl<J: Job> Lanes<J> {
     pub(crate) fn new(limits: Limits) -> Lanes<J> {
-        Lanes(Lane::ALL.map(|_| Queue::new(limits)))
+        Lanes(Lane::ALL.map(|lane| {
+            // What comes second may take many times longer than the work on it.
+            let slowest = if lane == Lane::Second { f64::INFINITY } else { limits.slowest };
+            Queue::new(Limits { slowest, ..limits })
+        }))
     }
 
     /// What workers of a lane take from.
@@ -60,8 +64,20 @@ impl<J: Job> Lanes<J> {
         &self.0[lane as usize]
     }
 
-    pub(crate) fn receiving(&self, bucket: &Bucket) -> Receiving<'_> {
-        self.queue(Lane::of(bucket)).receiving()
+    /// For jobs that cost so much each, and `before` together without the last one: that may be more than the share.
+    fn queue_for(&self, cost: f64, before: f64, bucket: &Bucket) -> &Queue<J> {
+        let lane = if !bucket.comes_first(before) {
+            Lane::Second
+        } else if cost > self.queue(Lane::First).long() {
+            Lane::Long
+        } else {
+            Lane::First
+        };
+        self.queue(lane)
+    }
+
+    pub(crate) fn receiving(&self, cost: f64, bucket: &Bucket) -> Receiving<'_> {
+        self.queue_for(cost, 0.0, bucket).receiving()
     }
 
     pub(crate) fn waiting(&self) -> usize {
@@ -70,25 +86,18 @@ impl<J: Job> Lanes<J> {
 
     /// Whether one more job would be admitted now.
     pub(crate) fn would_admit(&self, cost: f64, bucket: &Arc<Bucket>) -> Result<(), Refusal> {
-        self.queue(Lane::of(bucket)).would_admit(cost, bucket)
+        self.queue_for(cost, 0.0, bucket).would_admit(cost, bucket)
     }
 
     /// Admits all of them or none; they cost the same each, and are of one client.
     pub(crate) fn admit(&self, jobs: Vec<J>) -> Result<(), Refusal> {
-        let Some(bucket) = jobs.first().map(Job::bucket) else { return Ok(()) };
-        // The last of many jobs may be more than the share, the others may not.
-        let others: f64 = jobs[1..].iter().map(Job::cost).sum();
-        let first = self.queue(Lane::First);
-        let lane = if jobs.iter().any(Job::comes_second)
-            || !bucket.comes_first(first.expected_s(others))
-        {
-            Lane::Second
-        } else if jobs[0].cost() > first.long() {
-            Lane::Long
-        } else {
-            Lane::First
+        let Some(first) = jobs.first() else { return Ok(()) };
+        let before: f64 = jobs[1..].iter().map(Job::cost).sum();
+        let queue = match jobs.iter().any(Job::comes_second) {
+            true => self.queue(Lane::Second),
+            false => self.queue_for(first.cost(), before, first.bucket()),
         };
-        self.queue(lane).admit(jobs)
+        queue.admit(jobs)
     }
 
     pub(crate) fn close(&self) {
@@ -97,25 +106,30 @@ impl<J: Job> Lanes<J> {
 }
 
 /// The threads of each lane, beside its workers.
-pub(crate) struct Background([Threads; 3]);
+pub(crate) struct Background {
+    lanes: [Threads; 3],
+    /// For what comes second and takes no worker.
+    aside: Threads,
+}
 
 impl Background {
     pub(crate) fn new() -> io::Result<Background> {
         let [first, long, second] = Lane::ALL.map(|lane| Threads::new(lane.name(), lane.nice()));
-        Ok(Background([first?, long?, second?]))
+        let aside = Threads::new("aside", Lane::Second.nice())?;
+        Ok(Background { lanes: [first?, long?, second?], aside })
     }
 
     /// Does something on the threads of this lane, whatever it does in parallel included. Also returns the seconds of processors that it
     /// took.
     pub(crate) fn run<T: Send>(&self, lane: Lane, work: impl FnOnce() -> T + Send) -> (T, f64) {
-        self.0[lane as usize].run(work)
+        self.lanes[lane as usize].run(work)
     }
 
-    /// The same for what one thread does: of the first lane, the thread that calls it.
+    /// The same for what one thread does, and counts itself: of the first lane, the thread that calls it.
     pub(crate) fn aside<T: Send>(&self, lane: Lane, work: impl FnOnce() -> T + Send) -> T {
         match lane {
             Lane::First => work(),
-            _ => self.run(lane, work).0,
+            Lane::Long | Lane::Second => self.aside.uncounted(work),
         }
     }
 }

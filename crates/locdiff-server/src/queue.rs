@@ -4,7 +4,7 @@
 //! worker is free; otherwise it is rejected at once, which costs next to nothing. How long it takes is estimated from the cost of what
 //! is ahead, and from how many seconds a unit of cost took of late: images cost what those before took (`costs`), densities what the
 //! library predicts. Costly jobs are overtaken by cheap ones, and those of a client that has much here by those of others, for a
-//! while; equal jobs of clients with equal claims never overtake each other. A batch is what waits when a worker becomes free and asks
+//! while; equal jobs of clients with equal claims overtake each other only to join a batch. A batch is what waits when a worker becomes free and asks
 //! for the same, so that a single request never waits for company; only while others are just being received does a batch stay open,
 //! for `delay` at most.
 //!
@@ -144,17 +144,8 @@ impl<J: Job> Queue<J> {
         self.lock().waiting.len()
     }
 
-    /// For how many seconds workers are expected to work on so much.
-    pub(crate) fn expected_s(&self, cost: f64) -> f64 {
-        self.seconds(&self.lock(), cost)
-    }
-
     pub(crate) fn long(&self) -> f64 {
         self.limits.long
-    }
-
-    fn seconds(&self, state: &State<J>, cost: f64) -> f64 {
-        cost * state.seconds_per_cost * self.limits.workers as f64
     }
 
     /// Whether one more job of this cost would be admitted now; cheap, to be asked before a body is received.
@@ -233,7 +224,7 @@ impl<J: Job> Queue<J> {
         let Some(bucket) = jobs.first().map(|job| Arc::clone(job.bucket())) else { return Ok(()) };
         let mut state = self.lock();
         let mut own = self.check(&state, count, cost, &bucket)?;
-        let charged_s = bucket.take(self.seconds(&state, cost)) / count as f64;
+        let charged_s = bucket.take(cost) / count as f64;
         let admitted = Admitted { cost: cost / count as f64, charged_s };
         let now = Instant::now();
         for job in jobs {

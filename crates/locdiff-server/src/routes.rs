@@ -154,16 +154,17 @@ async fn make(
     let admits = |cost: f64| app.would_admit(&app.images, cost, &client.images);
     let wanted = admits(FIRST_GUESS).and_then(|()| {
         let wanted = wanted(app)?;
-        admits(app.costs.expected_s(&wanted)).map(|()| wanted)
+        let expected_s = app.expected_s(&wanted)?;
+        admits(expected_s).map(|()| (wanted, expected_s))
     });
-    let wanted = match wanted {
+    let (wanted, expected_s) = match wanted {
         Ok(wanted) => wanted,
         Err(problem) => {
             say_farewell(headers, body).await;
             return Err(problem);
         }
     };
-    let receiving = app.images.receiving(&client.images);
+    let receiving = app.images.receiving(expected_s, &client.images);
     let most = most_bytes(headers, &app.settings);
     let own = client.memory(&app.memory);
     let received = own.receive(headers, body, most, app.settings.body_timeout()).await?;
@@ -185,7 +186,7 @@ async fn make(
     // Files that are no images, and decompression bombs, are rejected before they wait. Headers can be long.
     let options = read_options(&app.settings);
     let examining = app.memory.work(lane, EXAMINING + 2 * longest(&images)).await;
-    let examined = app.aside(lane, move || {
+    let examined = app.aside(examining.lane(), move || {
         let (_memory, _charging) = (examining, turn.charging(&bucket));
         let examine = |image: SentImage| {
             let header = locdiff::Photo::examine(&image.bytes, &options);

@@ -59,6 +59,11 @@ impl Shared {
         lanes.would_admit(cost, bucket).map_err(refused)
     }
 
+    /// Seconds of processors that an image is expected to take.
+    pub(crate) fn expected_s(&self, wanted: &Wanted) -> Result<f64, Problem> {
+        Ok(self.costs.expected_s(&self.engine()?.kind(wanted)))
+    }
+
     /// Does what takes a thread up to some 100 ms: not on those that listen.
     pub(crate) async fn aside<T: Send + 'static>(
         self: &Arc<Shared>,
@@ -79,7 +84,7 @@ impl Shared {
         client: &Client,
     ) -> Result<Vec<Made>, Problem> {
         let (wanted, memory) = (Arc::new(wanted), Arc::new(memory));
-        let (accepted, expected_s) = (Instant::now(), self.costs.expected_s(&wanted));
+        let (accepted, expected_s) = (Instant::now(), self.expected_s(&wanted)?);
         let (jobs, answers): (Vec<ImageJob>, Vec<oneshot::Receiver<Made>>) = images
             .into_iter()
             .map(|(image, work_bytes)| {

@@ -40,12 +40,18 @@ impl Threads {
     /// Does something on these threads, whatever it does in parallel included. Also returns the seconds of processors that it took, as far
     /// as that can be known: what else is done here has its part.
     pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> (T, f64) {
-        let began = Instant::now();
-        let mut running = Running { of: self, number: self.begin(), ended: false };
-        let made = self.pool.install(work);
-        let seconds = running.end();
-        // Somewhere else than on Linux nobody knows.
-        (made, seconds.unwrap_or_else(|| began.elapsed().as_secs_f64()))
+        self.pool.install(|| {
+            let began = Instant::now();
+            let mut running = Running { of: self, number: self.begin(), ended: false };
+            let made = work();
+            // Somewhere else than on Linux nobody knows.
+            (made, running.end().unwrap_or_else(|| began.elapsed().as_secs_f64()))
+        })
+    }
+
+    /// Does something on one of these threads that counts its time itself.
+    pub(crate) fn uncounted<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        self.pool.install(work)
     }
 
     fn seconds(&self) -> f64 {
@@ -124,7 +130,7 @@ fn clock() -> String {
 }
 
 /// Of the thread that calls it.
-fn lower_priority(nice: i32) {
+pub(crate) fn lower_priority(nice: i32) {
     #[cfg(target_os = "linux")]
     if nice > 0 {
         use rustix::process::{getpriority_process, setpriority_process};
@@ -140,10 +146,6 @@ fn lower_priority(nice: i32) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use rayon::prelude::*;
-
     use super::*;
 
     #[cfg(target_os = "linux")]
@@ -157,6 +159,10 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn time_of_the_processor_is_counted_and_shared() {
+        use std::time::Duration;
+
+        use rayon::prelude::*;
+
         let threads = Threads::new("test", 0).expect("threads");
         let ((), asleep) = threads.run(|| std::thread::sleep(Duration::from_millis(300)));
         assert!(asleep < 0.1, "{asleep}");

@@ -18,11 +18,12 @@ use crate::problem::Problem;
 use crate::queue::{Job, Limits, PATIENCE};
 use crate::settings::Settings;
 use crate::state::App;
+use crate::threads::{lower_priority, own_seconds};
 
 /// How many times as much as predicted a density may cost.
 pub(crate) const MARGIN: f64 = 3.0;
-/// One: a map uses all cores where it can.
-pub(crate) const DENSITY_WORKERS: usize = 1;
+/// In each lane: cheap ones do not wait for costly ones, whose lane is the second.
+const DENSITY_WORKERS: usize = 1;
 /// What the work on a density takes in memory, at most: transforms of the highest degree, cells, a grid of the largest width.
 const DENSITY_BYTES: u64 = 128 << 20;
 /// More than this is costly work on a density, in seconds. What is cheaper takes less memory, too.
@@ -110,6 +111,7 @@ pub(crate) fn limits_of_densities(settings: &Settings) -> Limits {
         // A cheap one behind the most expensive one is not refused for that.
         max_wait: of_images.max_wait + settings.density_budget().mul_f64(MARGIN),
         company: PATIENCE,
+        long: f64::INFINITY,
         ..of_images
     }
 }
@@ -118,60 +120,68 @@ pub(crate) fn limits_of_densities(settings: &Settings) -> Limits {
 pub(crate) fn start(app: &App, engine: &Arc<Engine>) -> std::io::Result<Vec<JoinHandle<()>>> {
     let mut threads = Vec::new();
     for lane in Lane::ALL {
-        let mut start = |work: fn(&App, &Engine, Lane, &Handle), number: usize| {
+        let mut start = |work: fn(&App, &Engine, Lane, &Handle), what: &str| {
             let (app, engine, runtime) = (Arc::clone(app), Arc::clone(engine), Handle::current());
-            let thread = thread::Builder::new().name(format!("worker-{number}"));
+            let thread = thread::Builder::new().name(format!("{}-{what}", lane.name()));
             threads.push(thread.spawn(move || work(&app, &engine, lane, &runtime))?);
             Ok::<_, std::io::Error>(())
         };
-        (0..app.settings.workers).try_for_each(|number| start(work_on_images, number))?;
-        (0..DENSITY_WORKERS).try_for_each(|number| start(work_on_densities, number))?;
+        (0..app.settings.workers).try_for_each(|_| start(work_on_images, "images"))?;
+        (0..DENSITY_WORKERS).try_for_each(|_| start(work_on_densities, "densities"))?;
     }
     Ok(threads)
 }
 
 fn work_on_images(app: &App, engine: &Engine, lane: Lane, runtime: &Handle) {
+    // Long work leaves most of the memory that it shares with the first lane.
+    let most = app.memory.lane_bytes() / if lane == Lane::Long { 4 } else { 1 };
     while let Some(mut batch) = app.images.queue(lane).take() {
         batch.is_typical = false;
-        for images in fitting(std::mem::take(&mut batch.jobs), app.memory.lane_bytes()) {
+        for images in fitting(std::mem::take(&mut batch.jobs), most) {
             let bytes = images.iter().map(|job| job.work_bytes).sum();
             let waiting = Instant::now();
             let memory = runtime.block_on(app.memory.work(lane, bytes));
-            let (wanted, count) = (Arc::clone(&images[0].wanted), images.len());
-            let began = Instant::now();
+            let kind = engine.kind(&images[0].wanted);
+            let (began, count) = (Instant::now(), images.len());
             let work = || work(images, engine, &app.metrics);
-            let (done, worked_s) = app.background.run(memory.lane(), work);
+            let (done, mut worked_s) = app.background.run(memory.lane(), work);
             let (took, waited) = (began.elapsed(), began - waiting);
+            if engine.works_elsewhere() {
+                worked_s = worked_s.max(took.as_secs_f64() / app.settings.workers as f64);
+            }
             tracing::debug!(?lane, images = count, ?waited, ?took, worked_s, "images");
             batch.worked(worked_s);
-            if done {
-                app.costs.learn(&wanted, count, worked_s);
+            if let Some(answered) = done {
+                app.costs.learn(&kind, answered, worked_s);
                 batch.is_typical = true;
             }
         }
     }
 }
 
+/// On this thread, at the priority of its lane: behind no image that is computed in parallel.
 fn work_on_densities(app: &App, _: &Engine, lane: Lane, runtime: &Handle) {
+    lower_priority(lane.nice());
     while let Some(mut batch) = app.densities.queue(lane).take() {
+        batch.is_typical = false;
         for job in std::mem::take(&mut batch.jobs) {
             let bytes = if job.comes_second() { DENSITY_BYTES } else { DENSITY_BYTES / 4 };
-            let memory = runtime.block_on(app.memory.work(lane, bytes));
+            let bytes = bytes.min(app.memory.lane_bytes());
+            let _memory = runtime.block_on(app.memory.work(lane, bytes));
             // The client may have gone: then there is nothing to do.
-            batch.is_typical = !job.stop.is_stopped();
-            if batch.is_typical {
-                let work = || {
-                    catch_unwind(AssertUnwindSafe(job.work)).unwrap_or_else(|_| {
-                        tracing::error!("work on a density panicked");
-                        false
-                    })
-                };
-                let began = Instant::now();
-                let (done, worked_s) = app.background.run(memory.lane(), work);
-                tracing::debug!(?lane, took = ?began.elapsed(), worked_s, "a density");
-                batch.worked(worked_s);
-                batch.is_typical = done;
+            if job.stop.is_stopped() {
+                continue;
             }
+            let (began, before_s) = (Instant::now(), own_seconds());
+            batch.is_typical = catch_unwind(AssertUnwindSafe(job.work)).unwrap_or_else(|_| {
+                tracing::error!("work on a density panicked");
+                false
+            });
+            let took = began.elapsed();
+            let worked_s = before_s.zip(own_seconds()).map(|(before, now)| now - before);
+            let worked_s = worked_s.unwrap_or(took.as_secs_f64());
+            tracing::debug!(?lane, ?took, worked_s, "a density");
+            batch.worked(worked_s);
         }
     }
 }
@@ -192,8 +202,8 @@ fn fitting(images: Vec<ImageJob>, most: u64) -> Vec<Vec<ImageJob>> {
     groups
 }
 
-/// Says whether anybody waited for it.
-fn work(mut images: Vec<ImageJob>, engine: &Engine, metrics: &Metrics) -> bool {
+/// How many were answered, if anybody waited for it.
+fn work(mut images: Vec<ImageJob>, engine: &Engine, metrics: &Metrics) -> Option<usize> {
     images.retain(|job| {
         // The client may have gone: then there is nothing to do.
         let gone = job.reply.is_closed();
@@ -201,7 +211,7 @@ fn work(mut images: Vec<ImageJob>, engine: &Engine, metrics: &Metrics) -> bool {
         !gone
     });
     if images.is_empty() {
-        return false;
+        return None;
     }
     let began = Instant::now();
     for job in &images {
@@ -223,12 +233,13 @@ fn work(mut images: Vec<ImageJob>, engine: &Engine, metrics: &Metrics) -> bool {
         };
         images.iter().map(one).collect()
     });
+    let answered = made.iter().filter(|made| made.is_answered()).count();
     for (job, made) in images.into_iter().zip(made) {
         drop(job.memory);
         // The client has gone.
         let _ = job.reply.send(made);
     }
-    true
+    Some(answered)
 }
 
 #[cfg(test)]

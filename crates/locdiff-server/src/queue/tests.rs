@@ -240,7 +240,7 @@ fn what_was_worked_is_billed_by_cost() {
     drop(batch);
     // They were charged by their costs before. Three quarters and a quarter, at half a second in a second.
     let more_s = heavy.claim().debt_s - light.claim().debt_s - before_s;
-    let charged_s = 2.0 * 2.0 * 0.03;
+    let charged_s = (3.0 - 1.0) / 0.5;
     assert!((more_s + charged_s - 0.2).abs() < 0.05, "{more_s} s more");
 }
 
