@@ -1,6 +1,6 @@
 // Land, borders and names: Natural Earth 1:50m, from the package world-atlas, in the page itself.
 
-import type { Feature, FeatureCollection, Geometry, LineString, MultiLineString, MultiPolygon, Point, Position } from "geojson";
+import type { Feature, FeatureCollection, Geometry, MultiLineString, MultiPolygon, Point, Position } from "geojson";
 import { feature, merge, mesh } from "topojson-client";
 import type { GeometryCollection, Topology } from "topojson-specification";
 import { unwrapped, unwrappedPolygon } from "./rings";
@@ -44,6 +44,12 @@ export class Basemap {
     const lines = (is: (a: object, b: object) => boolean): MultiLineString => ({ type: "MultiLineString", coordinates: mesh(atlas, atlas.objects.countries, is).coordinates.map(unwrapped).filter((line) => line.some((point) => Math.abs(point[1]!) < 89.9)) });
     this.coast = lines((a, b) => a === b);
     this.borders = lines((a, b) => a !== b);
+  }
+
+  /** What lies still on the map, by `kind`. */
+  features(): FeatureCollection {
+    const of = (kind: string, geometry: Geometry): Feature => ({ type: "Feature", properties: { kind }, geometry });
+    return { type: "FeatureCollection", features: [of("land", this.land.geometry), of("coast", this.coast), of("borders", this.borders), of("graticule", graticule())] };
   }
 
   /** Where the name of each country is written: the middle of its largest polygon. */
@@ -108,13 +114,10 @@ function isInRing(ring: Position[], x: number, y: number): boolean {
 }
 
 /** Meridians and parallels every 30 degrees. */
-export function graticule(): FeatureCollection<LineString> {
+function graticule(): MultiLineString {
   const steps = (from: number, to: number, by: number) =>
     Array.from({ length: Math.round((to - from) / by) + 1 }, (_, k) => from + k * by);
   const meridians = steps(-180, 150, 30).map((longitude) => steps(-90, 90, 2).map((latitude) => [longitude, latitude]));
   const parallels = steps(-60, 60, 30).map((latitude) => steps(-180, 180, 2).map((longitude) => [longitude, latitude]));
-  const features = [...meridians, ...parallels].map(
-    (coordinates): Feature<LineString> => ({ type: "Feature", properties: {}, geometry: { type: "LineString", coordinates } }),
-  );
-  return { type: "FeatureCollection", features };
+  return { type: "MultiLineString", coordinates: [...meridians, ...parallels] };
 }

@@ -284,7 +284,11 @@ export class Globe {
   }
 
   #set(source: string, data: FeatureCollection): void {
-    this.map.getSource<maplibre.GeoJSONSource>(source)?.setData(data);
+    const { map } = this;
+    map.getSource<maplibre.GeoJSONSource>(source)?.setData(data);
+    // Layers of an empty source take time, too: masks of its tiles.
+    const visibility = data.features.length === 0 ? "none" : "visible";
+    for (const id of map.getLayersOrder().filter((id) => map.getLayer(id)?.source === source)) map.setLayoutProperty(id, "visibility", visibility);
   }
 
   #wholeZoom(latitude: number): number {

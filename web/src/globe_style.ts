@@ -1,11 +1,12 @@
 // The map's style: what lies over what, and in which colours. The order is that of crates/locdiff-map.
 
-import type { Feature, FeatureCollection, Geometry } from "geojson";
-import type { ExpressionSpecification, LayerSpecification, SkySpecification, SourceSpecification, StyleSpecification } from "maplibre-gl";
-import { graticule, type Basemap } from "./basemap";
+import type { FeatureCollection } from "geojson";
+import type { ExpressionSpecification, FilterSpecification, LayerSpecification, SkySpecification, SourceSpecification, StyleSpecification } from "maplibre-gl";
+import type { Basemap } from "./basemap";
 import { GROUND, type Theme } from "./colours";
 import { LARGE, LETTERS, LINE_EM } from "./labels";
 
+const BASEMAP = "basemap";
 export const DENSITY = "density";
 /** Of countries. */
 export const NAMES = "names";
@@ -54,33 +55,31 @@ export function globeStyle(
 ): StyleSpecification {
   const ground = GROUND[theme];
   const colour = (layer: string) => paintOf(theme).find((paint) => paint.layer === layer)?.value ?? "#888";
-  const geojson = (data: Feature | FeatureCollection | Geometry, tolerance = 0.375): SourceSpecification => ({ type: "geojson", data, tolerance });
+  const empty = (tolerance = 0.375): SourceSpecification => ({ type: "geojson", data: { type: "FeatureCollection", features: [] }, tolerance });
   // Natural Earth has no detail beyond: nearer, the same tiles are drawn larger, without cutting new ones.
-  const coarse = (data: Feature | FeatureCollection | Geometry): SourceSpecification => ({ type: "geojson", data, maxzoom: 6 });
-  const empty: FeatureCollection = { type: "FeatureCollection", features: [] };
-  const line = (id: string, source: string, paint: Record<string, unknown>, filter?: unknown): LayerSpecification =>
+  const coarse = (data: FeatureCollection): SourceSpecification => ({ type: "geojson", data, maxzoom: 6 });
+  const kind = (name: string): FilterSpecification => ["==", ["get", "kind"], name];
+  const line = (id: string, source: string, paint: Record<string, unknown>, filter?: FilterSpecification): LayerSpecification =>
     ({
       id,
       type: "line",
       source,
-      layout: { "line-join": "round" },
+      layout: { "line-join": "round", visibility: source === BASEMAP ? "visible" : "none" },
       paint: { "line-color": colour(id), ...paint },
       ...(filter === undefined ? {} : { filter }),
     }) as LayerSpecification;
   const sources: Record<string, SourceSpecification> = {
-    land: coarse(basemap.land),
-    coast: coarse(basemap.coast),
-    borders: coarse(basemap.borders),
-    graticule: coarse(graticule()),
+    // One source: the tiles of each source are drawn as masks of its lines, and they take longer than the lines.
+    [BASEMAP]: coarse(basemap.features()),
     [NAMES]: coarse(basemap.labels()),
-    regions: geojson(empty, 0.1),
-    constraints: geojson(empty),
-    footprint: geojson(empty, 0.1),
-    sketch: geojson(empty),
+    regions: empty(0.1),
+    constraints: empty(),
+    footprint: empty(0.1),
+    sketch: empty(),
   };
   const layers: LayerSpecification[] = [
     { id: "sea", type: "background", paint: { "background-color": colour("sea") } },
-    { id: "land", type: "fill", source: "land", paint: { "fill-color": colour("land"), "fill-antialias": false } },
+    { id: "land", type: "fill", source: BASEMAP, filter: kind("land"), paint: { "fill-color": colour("land"), "fill-antialias": false } },
     {
       id: "names",
       type: "symbol",
@@ -105,10 +104,10 @@ export function globeStyle(
         "text-opacity": ["case", ["boolean", ["feature-state", "covered"], false], 0, 0.62],
       },
     },
-    line("graticule", "graticule", { "line-width": 1 }),
-    line("coast-halo", "coast", { "line-width": 1.7, "line-opacity": 0.4 }),
-    line("coast", "coast", { "line-width": 0.8 }),
-    line("borders", "borders", { "line-width": 0.6, "line-opacity": 0.55 }),
+    line("graticule", BASEMAP, { "line-width": 1 }, kind("graticule")),
+    line("coast-halo", BASEMAP, { "line-width": 1.7, "line-opacity": 0.4 }, kind("coast")),
+    line("coast", BASEMAP, { "line-width": 0.8 }, kind("coast")),
+    line("borders", BASEMAP, { "line-width": 0.6, "line-opacity": 0.55 }, kind("borders")),
     line("constraints", "constraints", { "line-width": 1.6, "line-dasharray": [1, 2], "line-opacity": 0.9 }),
     line("footprint-halo", "footprint", { "line-width": 3, "line-opacity": 0.6 }),
     line("footprint", "footprint", { "line-width": 1.2 }),
@@ -116,7 +115,7 @@ export function globeStyle(
     line("region-90", "regions", { "line-width": 1.7, "line-dasharray": [3, 2] }, ["==", ["get", "level"], 0.9]),
     line("region-inner", "regions", { "line-width": 1.9 }, ["<", ["get", "level"], 0.9]),
     line("sketch-line", "sketch", { "line-width": 2, "line-dasharray": [2, 1] }),
-    { id: "sketch-corners", type: "circle", source: "sketch", filter: ["==", ["geometry-type"], "Point"], paint: { "circle-radius": 5, "circle-color": colour("sketch-corners") } },
+    { id: "sketch-corners", type: "circle", source: "sketch", layout: { visibility: "none" }, filter: ["==", ["geometry-type"], "Point"], paint: { "circle-radius": 5, "circle-color": colour("sketch-corners") } },
   ];
   if (tiles !== null) {
     sources["tiles"] = { type: "raster", tiles: [tiles.url], tileSize: 256, maxzoom: 19, attribution: tiles.attribution };

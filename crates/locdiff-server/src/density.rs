@@ -36,6 +36,8 @@ const COST_OF_VALUE: f64 = 0.015;
 const COST_OF_WAVE: f64 = 5e-5;
 /// What each coefficient adds to a value that is summed up by itself.
 const COST_OF_TERM: f64 = 2.5e-5;
+/// What each level beyond the usual two adds to a survey, as a part of it.
+const COST_OF_LEVEL: f64 = 0.2;
 /// A machine that was busy when its speed was measured is not slower than this.
 const SLOWEST_CELL_S: f64 = 1.5e-4;
 const DEFAULT_WIDTH: u64 = 1024;
@@ -153,7 +155,9 @@ fn record(bytes: &[u8]) -> Result<DensityRecord, Problem> {
 /// What it is expected to cost to make what is wished.
 fn cost(record: &DensityRecord, wish: &Wish) -> Cost {
     let areas: Vec<&Area> = wish.within.iter().map(Constraint::area).collect();
-    let survey = record.expected_cost(&areas).cells();
+    let levels = if matches!(wish.form, Form::Grid) { 0 } else { wish.levels.len() };
+    let more_levels = COST_OF_LEVEL * levels.saturating_sub(2) as f64;
+    let survey = record.expected_cost(&areas).cells() * (1.0 + more_levels);
     let values = (wish.width * wish.width / 2) as f64;
     let each = match (wish.form, record) {
         (Form::GeoJson, _) => 0.0,

@@ -13,8 +13,6 @@ import { ArchiveMap, candidatePlaces, SLOW_FRAME_MS } from "./map";
 import { pictureColumn } from "./picture";
 import { Timeline } from "./timeline";
 
-/** After so long without input the map is drawn: a few times as long as one drawing takes. */
-const [LEAST_REST_MS, FRAMES_OF_REST, SLOWEST_FRAME_MS] = [120, 3, 1000];
 /** Pixels of the map for one of the screen, at least, on machines without a graphics processor. */
 const COARSEST = 0.5;
 
@@ -33,7 +31,6 @@ export class Review {
   readonly #map: ArchiveMap;
   readonly #timeline: Timeline;
   readonly #buttons: Record<"accept" | "reject" | "undo" | "view", HTMLElement>;
-  readonly #restMs: number;
   #settling: ReturnType<typeof setTimeout> | undefined;
 
   constructor(archive: Archive, server: Server, globe: Globe, basemap: Basemap) {
@@ -57,8 +54,6 @@ export class Review {
       globe.map.setPixelRatio(Math.max(COARSEST, Math.sqrt(SLOW_FRAME_MS / frameMs)));
       frameMs = Math.min(globe.frameMs(), globe.frameMs());
     }
-    frameMs = Math.min(frameMs, SLOWEST_FRAME_MS);
-    this.#restMs = Math.max(LEAST_REST_MS, FRAMES_OF_REST * frameMs);
     this.#map = new ArchiveMap(globe, basemap, pictures, nounOf(archive), frameMs, {
       choose: (index) => this.show(index),
       candidate: (index) => this.#chooseCandidate(index),
@@ -115,9 +110,8 @@ export class Review {
     for (const button of [this.#buttons.accept, this.#buttons.reject]) button.setAttribute("aria-disabled", String(isIdle));
     this.#buttons.undo.toggleAttribute("disabled", this.#decisions.undoable === 0);
     this.#buttons.view.textContent = document.body.dataset["view"] === "list" ? "Picture" : "List";
-    this.#map.rest(this.#restMs);
     clearTimeout(this.#settling);
-    this.#settling = setTimeout(() => this.#settle(), this.#restMs);
+    this.#settling = setTimeout(() => this.#settle(), this.#map.rest());
   }
 
   #settle(): void {

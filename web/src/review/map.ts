@@ -22,6 +22,10 @@ export const STATUS_COLORS: Record<Theme, Record<Exclude<Status, "none">, string
 const NEAREST_KM = 260;
 /** Drawings that take longer are not made one after the other. */
 export const SLOW_FRAME_MS = 40;
+/** After so long without input the map is drawn: a few times as long as one drawing takes, or longer if that is long. */
+const [LEAST_REST_MS, FRAMES_OF_REST, LONG_REST_MS, SLOWEST_FRAME_MS] = [120, 3, 1000, 1000];
+/** Of drawings: how much the newest counts if it took less than those before. */
+const NEWEST = 0.05;
 /** Pixels that a key moves the pin. */
 const [STEP_PX, LEAP_PX] = [10, 60];
 
@@ -50,6 +54,8 @@ export class ArchiveMap {
   #settled: number | null = null;
   /** No drawing begins before: a drawing that has begun holds up everything else on the screen. */
   #quietUntil = 0;
+  /** How long the map takes to be drawn: what is seen decides about it. */
+  #frameMs: number;
   /** Until somebody moves the map: then it keeps its scale. */
   #fits = true;
 
@@ -62,7 +68,8 @@ export class ArchiveMap {
     element.addEventListener("blur", () => this.#cancel());
     this.#drawn = pictures.map((picture) => ({ status: statusOf(picture), isShown: true, place: placeOf(picture) }));
     const { map } = globe;
-    this.#pace(frameMs);
+    this.#frameMs = Math.min(frameMs, SLOWEST_FRAME_MS);
+    this.#pace();
     // The air around the ball takes a third of the time of a drawing.
     map.setSky({ "atmosphere-blend": 0 });
     map.addSource(PICTURES, { type: "geojson", data: this.#all(), maxzoom: 6, buffer: 8 });
@@ -96,13 +103,16 @@ export class ArchiveMap {
     });
   }
 
-  /** Begins no drawing for so long. */
-  rest(ms: number): void {
+  /** Begins no drawing until there was no input for so long, which it returns. */
+  rest(): number {
+    const least = this.#frameMs > SLOW_FRAME_MS ? LONG_REST_MS : LEAST_REST_MS;
+    const ms = Math.max(least, FRAMES_OF_REST * this.#frameMs);
     this.#quietUntil = performance.now() + ms;
+    return ms;
   }
 
   /** Between two drawings there is time for others, and what has changed meanwhile is drawn at once. */
-  #pace(frameMs: number): void {
+  #pace(): void {
     const { map } = this.#globe;
     const draw = map.triggerRepaint.bind(map);
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -115,7 +125,19 @@ export class ArchiveMap {
         map.triggerRepaint();
       }, wait);
     };
-    if (frameMs > SLOW_FRAME_MS) map.on("render", () => this.rest(Math.max(frameMs, this.#quietUntil - performance.now())));
+    map.on("render", () => {
+      const began = performance.now();
+      // The second frame from now comes when this one is on the screen.
+      requestAnimationFrame(() => requestAnimationFrame(() => this.#took(performance.now() - began)));
+    });
+  }
+
+  #took(measuredMs: number): void {
+    const ms = Math.min(measuredMs, SLOWEST_FRAME_MS);
+    this.#frameMs = ms > this.#frameMs ? ms : this.#frameMs + NEWEST * (ms - this.#frameMs);
+    // Two thirds of the time are for others, unless somebody moves the map.
+    const pause = this.#frameMs > SLOW_FRAME_MS && !this.#globe.map.isMoving() ? 2 * this.#frameMs : 0;
+    this.#quietUntil = Math.max(this.#quietUntil, performance.now() + pause);
   }
 
   #color(status: ExpressionSpecification): ExpressionSpecification {
@@ -222,6 +244,7 @@ export class ArchiveMap {
     if (step === undefined && event.key !== "Enter" && event.key !== "Escape") return;
     event.preventDefault();
     event.stopPropagation();
+    this.rest();
     if (step !== undefined) {
       const { map } = this.#globe;
       document.body.classList.add("moving");
