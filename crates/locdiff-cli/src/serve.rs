@@ -75,8 +75,8 @@ pub(crate) struct Arguments {
     /// Largest number of connections at a time, and half as many from one address
     #[arg(long, env = "LOCDIFF_MAX_CONNECTIONS", value_name = "N", default_value_t = Settings::default().max_connections)]
     max_connections: usize,
-    /// Largest share of the processors' time for one client before others, in percent; 100 sets no limit. A client is an API key, or
-    /// else an address
+    /// Largest share of the processors' time for one client while others wait, in percent; 100 sets no limit. A client is an API
+    /// key, or else an address
     #[arg(long, env = "LOCDIFF_CLIENT_SHARE_PERCENT", value_name = "N", default_value_t = Settings::default().client_share_percent)]
     client_share_percent: u64,
     /// The address of a proxy: its header X-Forwarded-For states the addresses of clients

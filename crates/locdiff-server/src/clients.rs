@@ -1,7 +1,8 @@
 //! Who asks, and how much of the server one of them may take while others wait.
 //!
-//! A client is the key that it sends, or else its address. Each has a token bucket of seconds of processors for every queue, and a part of the
-//! memory for requests. A client whose bucket is empty comes second (`lanes`); one that is alone may use all of the server.
+//! A client is the key that it sends, or else its address. Each has a token bucket of seconds of processors for images and one for
+//! densities, and a part of the memory for requests. A client whose bucket is empty comes second (`lanes`); one that is alone may use
+//! all of the server.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -13,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::memory::Memory;
 use crate::settings::Settings;
-use crate::threads::own_seconds;
+use crate::threads::Stopwatch;
 
 /// A full bucket is what is added in so many seconds.
 const BURST_S: f64 = 4.0;
@@ -169,8 +170,7 @@ pub(crate) struct Turn(
 impl Turn {
     /// Charges the time of this thread from now until it is dropped, by the same thread.
     pub(crate) fn charging<'a>(&'a self, bucket: &'a Bucket) -> Charging<'a> {
-        let began = (own_seconds(), Instant::now());
-        Charging { _turn: self, bucket, began }
+        Charging { _turn: self, bucket, time: Stopwatch::start() }
     }
 }
 
@@ -178,14 +178,12 @@ impl Turn {
 pub(crate) struct Charging<'a> {
     _turn: &'a Turn,
     bucket: &'a Bucket,
-    began: (Option<f64>, Instant),
+    time: Stopwatch,
 }
 
 impl Drop for Charging<'_> {
     fn drop(&mut self) {
-        let (own_s, began) = self.began;
-        let took = own_s.zip(own_seconds()).map(|(before, now)| now - before);
-        self.bucket.take(took.unwrap_or_else(|| began.elapsed().as_secs_f64()));
+        self.bucket.take(self.time.seconds());
     }
 }
 

@@ -10,14 +10,14 @@ const LEAST: f64 = 0.005;
 const NEWEST: f64 = 0.2;
 
 /// What makes one image cost more than another. There are few of them, whatever clients ask for.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Kind {
     pub(crate) model: Option<String>,
     /// `None`: an embedding.
     pub(crate) place: Option<PlaceKind>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PlaceKind {
     /// Bits of the number of evaluations of the network.
     pub(crate) evaluations: u32,

@@ -106,17 +106,17 @@ impl<J: Job> Lanes<J> {
 }
 
 /// The threads of each lane, beside its workers.
-pub(crate) struct Background {
+pub(crate) struct Pools {
     lanes: [Threads; 3],
     /// For what comes second and takes no worker.
     aside: Threads,
 }
 
-impl Background {
-    pub(crate) fn new() -> io::Result<Background> {
+impl Pools {
+    pub(crate) fn new() -> io::Result<Pools> {
         let [first, long, second] = Lane::ALL.map(|lane| Threads::new(lane.name(), lane.nice()));
         let aside = Threads::new("aside", Lane::Second.nice())?;
-        Ok(Background { lanes: [first?, long?, second?], aside })
+        Ok(Pools { lanes: [first?, long?, second?], aside })
     }
 
     /// Does something on the threads of this lane, whatever it does in parallel included. Also returns the seconds of processors that it
@@ -198,9 +198,9 @@ mod tests {
 
     #[test]
     fn lanes_have_threads_of_their_own() {
-        let background = Background::new().expect("threads");
+        let pools = Pools::new().expect("threads");
         let names = |lane| {
-            background
+            pools
                 .run(lane, || {
                     let name = |_| thread::current().name().unwrap_or_default().to_owned();
                     (0..1000).into_par_iter().map(name).collect::<Vec<String>>()

@@ -51,7 +51,7 @@ pub use settings::{InvalidSetting, Settings};
 pub use thumbnail::jpeg;
 pub use wire::{EmbedAnswer, Embedded, Failed, LocateAnswer, Outcome};
 
-use lanes::{Background, Lanes};
+use lanes::{Lanes, Pools};
 use state::{App, Shared};
 
 /// Why a server could not start or end well.
@@ -110,7 +110,7 @@ impl Server {
             images: Lanes::new(workers::limits(&settings)),
             densities: Lanes::new(workers::limits_of_densities(&settings)),
             costs: costs::Costs::default(),
-            background: Background::new().map_err(|error| ServeError::Start(error.to_string()))?,
+            pools: Pools::new().map_err(|error| ServeError::Start(error.to_string()))?,
             memory,
             metrics: Arc::new(metrics),
             engine: OnceLock::new(),

@@ -4,9 +4,9 @@
 //! worker is free; otherwise it is rejected at once, which costs next to nothing. How long it takes is estimated from the cost of what
 //! is ahead, and from how many seconds a unit of cost took of late: images cost what those before took (`costs`), densities what the
 //! library predicts. Costly jobs are overtaken by cheap ones, and those of a client that has much here by those of others, for a
-//! while; equal jobs of clients with equal claims overtake each other only to join a batch. A batch is what waits when a worker becomes free and asks
-//! for the same, so that a single request never waits for company; only while others are just being received does a batch stay open,
-//! for `delay` at most.
+//! while; equal jobs of clients with equal claims overtake each other only to join a batch. A batch is what waits and may be done
+//! together when a worker becomes free, so that a single request never waits for company; only while others are just being received
+//! does a batch stay open, for `delay` at most.
 //!
 //! If clients have shares, each has a claim: what it owes, and what it has in this queue. Only the work of clients that claim no
 //! more than its own makes a client's job wait too long. Otherwise many jobs of one client that has not yet used its share would

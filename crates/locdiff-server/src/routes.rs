@@ -204,7 +204,7 @@ async fn make(
         app.memory.check_work(bytes).map(|()| (image, bytes))
     };
     let images = examined.into_iter().map(with_memory).collect::<Result<_, Problem>>()?;
-    Ok((app.make(images, wanted, memory, client).await?, answering))
+    Ok((app.make(images, (wanted, expected_s), memory, client).await?, answering))
 }
 
 fn longest(images: &[SentImage]) -> u64 {

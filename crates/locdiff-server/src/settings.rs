@@ -46,7 +46,7 @@ pub struct Settings {
     pub max_memory_bytes: u64,
     /// Connections at a time at most, and half as many of one address; idle ones are closed for new ones.
     pub max_connections: usize,
-    /// How much of the time of processors one client may use before others, in percent. 100: clients have no limits of their own.
+    /// How much of the time of processors one client may use while others wait, in percent. 100: clients have no limits of their own.
     pub client_share_percent: u64,
     /// Proxies whose `X-Forwarded-For` states the address of a client.
     #[serde(rename = "trusted_proxy")]

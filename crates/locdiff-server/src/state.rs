@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use crate::clients::{Bucket, Client, Clients};
 use crate::costs::Costs;
 use crate::engine::{Engine, Made, SentImage, Wanted};
-use crate::lanes::{Background, Lane, Lanes};
+use crate::lanes::{Lane, Lanes, Pools};
 use crate::memory::{Held, Memory};
 use crate::metrics::Metrics;
 use crate::origin::Hosts;
@@ -26,7 +26,7 @@ pub(crate) struct Shared {
     /// Apart from images: how long one takes tells nothing about the other.
     pub(crate) densities: Lanes<DensityJob>,
     pub(crate) costs: Costs,
-    pub(crate) background: Background,
+    pub(crate) pools: Pools,
     pub(crate) memory: Memory,
     pub(crate) clients: Clients,
     pub(crate) hosts: Hosts,
@@ -71,20 +71,21 @@ impl Shared {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
         let app = Arc::clone(self);
-        let done = tokio::task::spawn_blocking(move || app.background.aside(lane, work)).await;
+        let done = tokio::task::spawn_blocking(move || app.pools.aside(lane, work)).await;
         done.map_err(|_| Problem::broken())
     }
 
-    /// Hands images to the workers, each with the memory that its decoding takes, and waits for what they make of them.
+    /// Hands images to the workers, each with the memory that its decoding takes, and waits for what they make of them. Beside what is
+    /// wanted stand the seconds that an image is expected to take.
     pub(crate) async fn make(
         &self,
         images: Vec<(SentImage, u64)>,
-        wanted: Wanted,
+        (wanted, expected_s): (Wanted, f64),
         memory: Held,
         client: &Client,
     ) -> Result<Vec<Made>, Problem> {
         let (wanted, memory) = (Arc::new(wanted), Arc::new(memory));
-        let (accepted, expected_s) = (Instant::now(), self.expected_s(&wanted)?);
+        let accepted = Instant::now();
         let (jobs, answers): (Vec<ImageJob>, Vec<oneshot::Receiver<Made>>) = images
             .into_iter()
             .map(|(image, work_bytes)| {

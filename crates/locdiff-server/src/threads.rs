@@ -104,8 +104,26 @@ impl Drop for Running<'_> {
     }
 }
 
+/// The time of the processor that a thread takes, or the time of the clock where nobody knows the other.
+pub(crate) struct Stopwatch {
+    own_s: Option<f64>,
+    began: Instant,
+}
+
+impl Stopwatch {
+    pub(crate) fn start() -> Stopwatch {
+        Stopwatch { own_s: own_seconds(), began: Instant::now() }
+    }
+
+    /// Asked by the thread that started it.
+    pub(crate) fn seconds(&self) -> f64 {
+        let took = self.own_s.zip(own_seconds()).map(|(before, now)| now - before);
+        took.unwrap_or_else(|| self.began.elapsed().as_secs_f64())
+    }
+}
+
 /// Seconds that the thread that calls it has run; none where nobody knows.
-pub(crate) fn own_seconds() -> Option<f64> {
+fn own_seconds() -> Option<f64> {
     #[cfg(target_os = "linux")]
     {
         use rustix::time::{ClockId, clock_gettime};

@@ -18,9 +18,9 @@ use crate::problem::Problem;
 use crate::queue::{Job, Limits, PATIENCE};
 use crate::settings::Settings;
 use crate::state::App;
-use crate::threads::{lower_priority, own_seconds};
+use crate::threads::{Stopwatch, lower_priority};
 
-/// How many times as much as predicted a density may cost.
+/// How many times as much as predicted work may cost, or as long it may take.
 pub(crate) const MARGIN: f64 = 3.0;
 /// In each lane: cheap ones do not wait for costly ones, whose lane is the second.
 const DENSITY_WORKERS: usize = 1;
@@ -39,7 +39,9 @@ pub(crate) struct ImageJob {
     pub(crate) memory: Arc<Held>,
     /// The memory that decoding the image takes.
     pub(crate) work_bytes: u64,
+    /// Whether it needs so much memory that others would wait for it.
     pub(crate) comes_second: bool,
+    /// Of processors.
     pub(crate) expected_s: f64,
     pub(crate) bucket: Arc<Bucket>,
 }
@@ -144,7 +146,7 @@ fn work_on_images(app: &App, engine: &Engine, lane: Lane, runtime: &Handle) {
             let kind = engine.kind(&images[0].wanted);
             let (began, count) = (Instant::now(), images.len());
             let work = || work(images, engine, &app.metrics);
-            let (done, mut worked_s) = app.background.run(memory.lane(), work);
+            let (done, mut worked_s) = app.pools.run(memory.lane(), work);
             let (took, waited) = (began.elapsed(), began - waiting);
             if engine.works_elsewhere() {
                 worked_s = worked_s.max(took.as_secs_f64() / app.settings.workers as f64);
@@ -172,15 +174,13 @@ fn work_on_densities(app: &App, _: &Engine, lane: Lane, runtime: &Handle) {
             if job.stop.is_stopped() {
                 continue;
             }
-            let (began, before_s) = (Instant::now(), own_seconds());
+            let time = Stopwatch::start();
             batch.is_typical = catch_unwind(AssertUnwindSafe(job.work)).unwrap_or_else(|_| {
                 tracing::error!("work on a density panicked");
                 false
             });
-            let took = began.elapsed();
-            let worked_s = before_s.zip(own_seconds()).map(|(before, now)| now - before);
-            let worked_s = worked_s.unwrap_or(took.as_secs_f64());
-            tracing::debug!(?lane, ?took, worked_s, "a density");
+            let worked_s = time.seconds();
+            tracing::debug!(?lane, worked_s, "a density");
             batch.worked(worked_s);
         }
     }

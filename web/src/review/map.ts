@@ -24,8 +24,8 @@ const NEAREST_KM = 260;
 export const SLOW_FRAME_MS = 40;
 /** After so long without input the map is drawn: a few times as long as one drawing takes, or longer if that is long. */
 const [LEAST_REST_MS, FRAMES_OF_REST, LONG_REST_MS, SLOWEST_FRAME_MS] = [120, 3, 1000, 1000];
-/** Of drawings: how much the newest counts if it took less than those before. */
-const NEWEST = 0.05;
+/** The map rests for long if its drawings, the middle one of so many, come on the screen later than this. Once late is no reason. */
+const [LATE_MS, LAST_DRAWINGS] = [100, 9];
 /** Pixels that a key moves the pin. */
 const [STEP_PX, LEAP_PX] = [10, 60];
 
@@ -54,7 +54,9 @@ export class ArchiveMap {
   #settled: number | null = null;
   /** No drawing begins before: a drawing that has begun holds up everything else on the screen. */
   #quietUntil = 0;
-  /** How long the map takes to be drawn: what is seen decides about it. */
+  /** How long the last drawings took: what is seen decides about it. */
+  readonly #took: number[] = [];
+  /** The middle one. */
   #frameMs: number;
   /** Until somebody moves the map: then it keeps its scale. */
   #fits = true;
@@ -105,7 +107,7 @@ export class ArchiveMap {
 
   /** Begins no drawing until there was no input for so long, which it returns. */
   rest(): number {
-    const least = this.#frameMs > SLOW_FRAME_MS ? LONG_REST_MS : LEAST_REST_MS;
+    const least = this.#frameMs > LATE_MS ? LONG_REST_MS : LEAST_REST_MS;
     const ms = Math.max(least, FRAMES_OF_REST * this.#frameMs);
     this.#quietUntil = performance.now() + ms;
     return ms;
@@ -128,15 +130,16 @@ export class ArchiveMap {
     map.on("render", () => {
       const began = performance.now();
       // The second frame from now comes when this one is on the screen.
-      requestAnimationFrame(() => requestAnimationFrame(() => this.#took(performance.now() - began)));
+      requestAnimationFrame(() => requestAnimationFrame(() => this.#isOnScreen(performance.now() - began)));
     });
   }
 
-  #took(measuredMs: number): void {
-    const ms = Math.min(measuredMs, SLOWEST_FRAME_MS);
-    this.#frameMs = ms > this.#frameMs ? ms : this.#frameMs + NEWEST * (ms - this.#frameMs);
+  #isOnScreen(ms: number): void {
+    this.#took.push(Math.min(ms, SLOWEST_FRAME_MS));
+    if (this.#took.length > LAST_DRAWINGS) this.#took.shift();
+    this.#frameMs = this.#took.toSorted((a, b) => a - b)[this.#took.length >> 1]!;
     // Two thirds of the time are for others, unless somebody moves the map.
-    const pause = this.#frameMs > SLOW_FRAME_MS && !this.#globe.map.isMoving() ? 2 * this.#frameMs : 0;
+    const pause = this.#frameMs > LATE_MS && !this.#globe.map.isMoving() ? 2 * this.#frameMs : 0;
     this.#quietUntil = Math.max(this.#quietUntil, performance.now() + pause);
   }
 
