@@ -34,7 +34,7 @@ build:
     bash web/build
     cargo build --release --locked --workspace --bin locdiff
 
-# the Python package as a wheel: the page, then program, model and package; half an hour
+# the Python package as a wheel: the page, then program, model and package; 20 minutes
 wheel:
     bindings/python/wheel
 

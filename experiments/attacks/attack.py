@@ -45,11 +45,21 @@ DEFECTS = {
 assert on_program and on_server
 
 
+def fuzzed() -> dict[str, dict[str, float]]:
+    """What `fuzz/run` wrote, for each target: sums, and the most edges that a run reached."""
+    targets: dict[str, dict[str, float]] = {}
+    if FUZZ.exists():
+        with FUZZ.open(newline="") as file:
+            for run in csv.DictReader(file):
+                of = targets.setdefault(run["target"], dict.fromkeys(("cpu_minutes", "executions", "findings", "edges"), 0))
+                for name in ("cpu_minutes", "executions", "findings"):
+                    of[name] += float(run[name])
+                of["edges"] = max(of["edges"], float(run["edges"] or 0))
+    return targets
+
+
 def fuzz_minutes() -> float:
-    if not FUZZ.exists():
-        return 0.0
-    with FUZZ.open(newline="") as file:
-        return round(sum(float(row["cpu_minutes"]) for row in csv.DictReader(file)), 1)
+    return round(sum(target["cpu_minutes"] for target in fuzzed().values()), 1)
 
 
 def packed(result: Result) -> dict[str, object]:
@@ -129,6 +139,12 @@ def report(kept: dict) -> None:
             + kinds
             + "| client | answers |\n|---|---|\n" + "\n".join(f"| {name} | {shown(counted)} |" for name, counted in soaked["load"].items()) + "\n"
         )
+    rows = "".join(f"| `{name}` | {one['cpu_minutes']:.1f} | {one['executions']:,.0f} | {one['edges']:,.0f} | {one['findings']:.0f} |\n" for name, one in fuzzed().items())
+    fuzzing = (
+        "### Fuzzing with coverage\n\nScript: `fuzz/run`. A finding is an input that stopped the target; `docs/reliability.md` has what became of each.\n\n"
+        f"| target | CPU minutes | inputs | edges reached | findings |\n|---|---|---|---|---|\n{rows}"
+    )  # fmt: skip
+    sections = "\n".join([*tables, *filter(None, [half, fuzzing])])
     head = (
         "An attack holds if nothing panicked, no answer was 5xx other than 503, the server lived, and an honest request had the same answer as before within 10 s afterwards. Of commands: they end by themselves and not by a signal, and\n"
         "print no control characters. {note}*Besides* is what an attack adds to that. *Peak* is the peak of resident memory above the idle server over `--max-memory-bytes` of 512 MiB; its goal is 1.1.\n"
@@ -142,12 +158,12 @@ def report(kept: dict) -> None:
     dates = ", ".join(f"{part} {kept[f'{part}_date']}" for part in ("attacks", "faults", "soak") if f"{part}_date" in kept)
     TABLE.write_text(
         f"# Attacks: result\n\nWritten by `experiments/run attacks` ({dates}; a machine with {os.cpu_count()} cores that others used too). Details are in `result.json`.\n\n{lines}\n\n## Attacks\n\n{head}\n"
-        + "\n".join(tables) + (f"\n{half}" if half else "")
+        + sections
         + (f"\n### Faults while files are written\n\nScript: `experiments/attacks/faults.py`. {faults['fault_points']} points, {faults['fault_runs']} runs, {faults['fault_failures']} failures, {faults['lost_rows']} lost rows.\n" if faults else "")
     )  # fmt: skip
     begin, end = "<!-- attacks: written by experiments/attacks/run -->\n", "<!-- end of attacks -->\n"
     text = BOOK.read_text()
-    section = f"{begin}\n## Attacks\n\n{head}\n" + "\n".join(tables) + (f"\n{half}" if half else "") + f"\n{end}"
+    section = f"{begin}\n## Attacks\n\n{head}\n{sections}\n{end}"
     if begin in text:
         text = text[: text.index(begin)] + section + text[text.index(end) + len(end) :]
     else:

@@ -15,7 +15,7 @@ use locdiff_server::{LogFormat, Server, Settings, start_logs};
 use serde::Serialize;
 
 use crate::progress::Waiting;
-use crate::{NO_MODEL, NONSENSE, refused};
+use crate::{NO_MODEL, NONSENSE, memory, refused};
 
 /// Every option is also an environment variable, so that containers need no command line.
 #[derive(Args)]
@@ -291,6 +291,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Ok(guard) => guard,
         Err(reason) => return Ok(refused(&reason, NONSENSE)),
     };
+    memory::give_back_soon();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let ended = runtime.block_on(serve(settings));

@@ -3,7 +3,8 @@
 //! A third is for what is received and answered: bodies as they arrive, and answers until the client has read them. Who finds
 //! nothing left is refused. The rest is for work: decoding images, reading and drawing densities. Work waits for its turn, first
 //! come, first served, and holds nothing that other work waits for. The second lane has half of it, the others have the other half.
-//! What needs more takes all of the second half, and the rest of the first: then it is done as work of the first lane, which waits for it.
+//! What needs more takes all of the second half and some of the first, half of which is left for others. What needs even that is done as
+//! work of the first lane, which waits for it.
 
 use std::sync::Arc;
 
@@ -141,6 +142,12 @@ impl Memory {
         (self.most_work[1] * PIECE) as u64
     }
 
+    /// The most that work of the second lane takes: what makes no work of the first one wait.
+    pub(crate) fn second_bytes(&self) -> u64 {
+        let [first, second] = self.most_work;
+        ((second + first / 2) * PIECE) as u64
+    }
+
     /// Whether work on so much takes of both lanes.
     pub(crate) fn is_large(&self, bytes: u64) -> bool {
         bytes > self.lane_bytes()
@@ -152,17 +159,19 @@ impl Memory {
             let held = Arc::clone(&self.work[lane]).acquire_many_owned(pieces as u32).await;
             held.expect("this semaphore is never closed")
         };
-        let own = usize::from(lane == Lane::Second);
         if !self.is_large(bytes) {
+            let own = usize::from(lane == Lane::Second);
             let held = take(own, pieces(bytes as usize) as usize).await;
             return Working { lane, _held: [Some(held), None] };
         }
         // In this order, whosever it is: who waits for the second lane keeps nothing from the first.
         let [first, second] = self.most_work;
         let of_second = take(1, second).await;
-        let rest = usize::try_from(bytes).map_or(usize::MAX, |bytes| pieces(bytes) as usize);
-        let of_first = take(0, rest.saturating_sub(second).min(first)).await;
-        Working { lane: Lane::First, _held: [Some(of_first), Some(of_second)] }
+        let all = usize::try_from(bytes).map_or(usize::MAX, |bytes| pieces(bytes) as usize);
+        let rest = all.saturating_sub(second);
+        let lane = if bytes <= self.second_bytes() { Lane::Second } else { Lane::First };
+        let of_first = take(0, rest.min(first)).await;
+        Working { lane, _held: [Some(of_first), Some(of_second)] }
     }
 
     /// An answer, whose memory is held until it was written or its connection is gone. `held` may be too little or too much.
@@ -276,6 +285,14 @@ mod tests {
         assert!(at_once(Lane::First, 2 * half).is_none());
         assert!(at_once(Lane::Second, half).is_some(), "who waited has taken nothing");
         drop(first);
+        // Work that leaves half of the first lane's memory comes second, whosever it is.
+        for lane in Lane::ALL {
+            let held = at_once(lane, memory.second_bytes()).expect("most");
+            assert_eq!(held.lane(), Lane::Second);
+            assert!(at_once(Lane::First, half / 2 + 2 * PIECE as u64).is_none());
+            assert!(at_once(Lane::Second, 1).is_none());
+            assert!(at_once(Lane::First, half / 2 - PIECE as u64).is_some());
+        }
         for lane in Lane::ALL {
             let held = at_once(lane, 2 * half).expect("all");
             assert_eq!(held.lane(), Lane::First);

@@ -17,7 +17,7 @@ use crate::origin::Hosts;
 use crate::problem::{BUSY, NOT_READY, Problem};
 use crate::queue::{Job, Refusal};
 use crate::settings::Settings;
-use crate::workers::{DensityJob, ImageJob};
+use crate::workers::{DensityJob, Expected, ImageJob};
 
 /// What all requests share.
 pub(crate) struct Shared {
@@ -118,7 +118,7 @@ impl Shared {
     /// Lets a worker of its own do something with a density, within the budget and while somebody waits for it.
     pub(crate) async fn work<Product: Send + 'static>(
         &self,
-        expected_seconds: f64,
+        expected: Expected,
         budget: Budget,
         client: &Client,
         task: impl FnOnce(&Stop) -> Product + Send + 'static,
@@ -135,7 +135,7 @@ impl Shared {
             !stopped
         });
         let bucket = Arc::clone(&client.densities);
-        let job = DensityJob { expected_seconds, stop: present.0.clone(), work, bucket };
+        let job = DensityJob { expected, stop: present.0.clone(), work, bucket };
         self.densities.admit(vec![job]).map_err(refused)?;
         answer.await.map_err(|_| Problem::broken())
     }

@@ -24,9 +24,7 @@ use crate::threads::{Stopwatch, lower_priority};
 pub(crate) const MARGIN: f64 = 3.0;
 /// In each lane: cheap ones do not wait for costly ones, whose lane is the second.
 const DENSITY_WORKERS: usize = 1;
-/// What the work on a density takes in memory, at most: transforms of the highest degree, cells, a grid of the largest width.
-const DENSITY_BYTES: u64 = 128 << 20;
-/// More than this is costly work on a density, in seconds. What is cheaper takes less memory, too.
+/// More than this is costly work on a density, in seconds.
 const COSTLY_S: f64 = 0.25;
 
 /// An image, to be located together with others.
@@ -64,9 +62,18 @@ impl Job for ImageJob {
     }
 }
 
+/// What work on a density is expected to take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expected {
+    /// Of one processor.
+    pub(crate) seconds: f64,
+    /// Of memory.
+    pub(crate) bytes: u64,
+}
+
 /// Something to be done with a density: a map to be drawn.
 pub(crate) struct DensityJob {
-    pub(crate) expected_seconds: f64,
+    pub(crate) expected: Expected,
     /// Stopped when its client has gone.
     pub(crate) stop: Stop,
     /// Answers; whether it was done, not stopped.
@@ -76,7 +83,7 @@ pub(crate) struct DensityJob {
 
 impl Job for DensityJob {
     fn cost(&self) -> f64 {
-        if self.stop.is_stopped() { 0.0 } else { self.expected_seconds }
+        if self.stop.is_stopped() { 0.0 } else { self.expected.seconds }
     }
 
     fn bucket(&self) -> &Arc<Bucket> {
@@ -84,7 +91,7 @@ impl Job for DensityJob {
     }
 
     fn comes_second(&self) -> bool {
-        self.expected_seconds > COSTLY_S
+        self.expected.seconds > COSTLY_S
     }
 }
 
@@ -135,8 +142,13 @@ pub(crate) fn start(app: &App, engine: &Arc<Engine>) -> std::io::Result<Vec<Join
 }
 
 fn work_on_images(app: &App, engine: &Engine, lane: Lane, runtime: &Handle) {
-    // Long work leaves most of the memory that it shares with the first lane.
-    let most = app.memory.lane_bytes() / if lane == Lane::Long { 4 } else { 1 };
+    // Long work leaves most of the memory that it shares with the first lane, and that one needs no more than large work leaves it.
+    let most = app.memory.lane_bytes()
+        / match lane {
+            Lane::First => 2,
+            Lane::Long => 4,
+            Lane::Second => 1,
+        };
     while let Some(mut batch) = app.images.queue(lane).take() {
         batch.is_typical = false;
         for images in fitting(std::mem::take(&mut batch.jobs), most) {
@@ -167,8 +179,7 @@ fn work_on_densities(app: &App, _: &Engine, lane: Lane, runtime: &Handle) {
     while let Some(mut batch) = app.densities.queue(lane).take() {
         batch.is_typical = false;
         for job in std::mem::take(&mut batch.jobs) {
-            let bytes = if job.comes_second() { DENSITY_BYTES } else { DENSITY_BYTES / 4 };
-            let bytes = bytes.min(app.memory.lane_bytes());
+            let bytes = job.expected.bytes.min(app.memory.second_bytes());
             let _memory = runtime.block_on(app.memory.work(lane, bytes));
             // The client may have gone: then there is nothing to do.
             if job.stop.is_stopped() {

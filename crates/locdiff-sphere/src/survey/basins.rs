@@ -105,7 +105,8 @@ impl<'s, 'a> Points<'s, 'a> {
             kept
         });
         let mut cell_of_leaf = vec![NOWHERE; all.len()];
-        let (mut heights, mut masses) = (Vec::new(), Vec::new());
+        // There may be millions of points: they are moved nowhere.
+        let [mut heights, mut masses] = [(); 2].map(|()| Vec::with_capacity(leaves.len() * CELL));
         for (cell, leaf) in leaves.iter().enumerate() {
             cell_of_leaf[*leaf] = cell;
             let leaf = &all[*leaf];
@@ -135,7 +136,7 @@ impl<'s, 'a> Points<'s, 'a> {
     /// Links between points of different cells, both ways.
     fn links_between_cells(&self) -> Links {
         let (mesh, points) = (&self.survey.mesh, Rule::get().points);
-        let mut links = Vec::new();
+        let mut links = Vec::with_capacity(self.leaves.len() * 4 * POINTS);
         for (cell, leaf) in self.leaves.iter().enumerate() {
             let id = mesh.leaves[*leaf].id;
             // A little beyond the border.

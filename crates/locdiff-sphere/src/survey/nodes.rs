@@ -43,13 +43,18 @@ impl Survey<'_> {
         let mut leaves: Vec<usize> = (0..all.len()).filter(|k| all[*k].mass > 0.0).collect();
         leaves.sort_by(|a, b| all[*b].mass.total_cmp(&all[*a].mass));
         let mut rest: f64 = leaves.iter().map(|k| all[*k].mass).sum();
-        let mut nodes = Vec::new();
+        leaves.retain({
+            let mut is_first = true;
+            move |k| {
+                let kept = rest >= NEGLIGIBLE_REST || is_first;
+                (rest, is_first) = (rest - all[*k].mass, false);
+                kept
+            }
+        });
+        // There may be millions of points: they are moved nowhere.
+        let mut nodes = Vec::with_capacity(leaves.len() * POINTS * POINTS);
         for leaf in leaves {
             let leaf = &all[leaf];
-            if rest < NEGLIGIBLE_REST && !nodes.is_empty() {
-                break;
-            }
-            rest -= leaf.mass;
             let points = Rule::get().points;
             let thetas = points.map(|point| tiling.point(leaf.id, point, 0.0).0.sin_cos());
             let phis = points.map(|point| tiling.point(leaf.id, 0.0, point).1.sin_cos());
@@ -63,7 +68,6 @@ impl Survey<'_> {
                 }
             }
         }
-        debug_assert!(nodes.len() <= all.len() * POINTS * POINTS);
         nodes
     }
 
