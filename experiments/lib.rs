@@ -19,7 +19,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 
-/// Lets mimalloc give memory back after half a minute, not at once: see `memory.rs` of the program.
+/// Lets mimalloc give memory back after half a minute: see `memory.rs` of the program.
 /// Of use only where it is the allocator.
 #[expect(unsafe_code, reason = "an option of the allocator, set through its C interface")]
 pub fn keep_freed_memory() {

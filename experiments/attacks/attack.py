@@ -50,7 +50,8 @@ def fuzzed() -> dict[str, dict[str, float]]:
     targets: dict[str, dict[str, float]] = {}
     if FUZZ.exists():
         with FUZZ.open(newline="") as file:
-            for run in csv.DictReader(file):
+            # Runs without coverage have no edges.
+            for run in filter(lambda run: run["edges"], csv.DictReader(file)):
                 of = targets.setdefault(run["target"], dict.fromkeys(("cpu_minutes", "executions", "findings", "edges"), 0))
                 for name in ("cpu_minutes", "executions", "findings"):
                     of[name] += float(run[name])
@@ -141,10 +142,10 @@ def report(kept: dict) -> None:
         )
     rows = "".join(f"| `{name}` | {one['cpu_minutes']:.1f} | {one['executions']:,.0f} | {one['edges']:,.0f} | {one['findings']:.0f} |\n" for name, one in fuzzed().items())
     fuzzing = (
-        "### Fuzzing with coverage\n\nScript: `fuzz/run`. A finding is an input that stopped the target; `docs/reliability.md` has what became of each.\n\n"
+        "### Fuzzing with coverage\n\nScript: `fuzz/run`. A finding is an input that stopped the target; the last table of `docs/reliability.md` has what became of each.\n\n"
         f"| target | CPU minutes | inputs | edges reached | findings |\n|---|---|---|---|---|\n{rows}"
     )  # fmt: skip
-    sections = "\n".join([*tables, *filter(None, [half, fuzzing])])
+    sections = "\n".join([*tables, *([half] if half else []), *([fuzzing] if rows else [])])
     head = (
         "An attack holds if nothing panicked, no answer was 5xx other than 503, the server lived, and an honest request had the same answer as before within 10 s afterwards. Of commands: they end by themselves and not by a signal, and\n"
         "print no control characters. {note}*Besides* is what an attack adds to that. *Peak* is the peak of resident memory above the idle server over `--max-memory-bytes` of 512 MiB; its goal is 1.1.\n"

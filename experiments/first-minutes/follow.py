@@ -4,7 +4,7 @@ Each page has a clone and a home of its own; its blocks run one after the other.
 `<!-- not run: REASON -->` are skipped, for the reasons of SKIPPED only.
 
 The last line of standard output is one JSON object: `commands` (blocks that were run), `failed`, `skipped` (by reason), `first_map_s` (from the installation of the wheel to
-the map of the first block of README), `readme_words` (of README's text, without code, tables of links and addresses).
+the map of the first block of README), `readme_words` (of README's text, without code, tables of links and addresses). The run over all pages writes result.md.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import re
 import shutil
 import signal
@@ -74,6 +75,8 @@ class Follower:
         subprocess.run([str(self.venv / "bin/pip"), "install", "--quiet", "--disable-pip-version-check", "--no-index", str(wheel)], check=True)
         self.install_s = time.monotonic() - began
         self.failures: list[str] = []
+        # Of each page: the seconds that its blocks took.
+        self.seconds: Counter[str] = Counter()
 
     def follow(self, page: list[Block]) -> None:
         home = self.scratch / "home"
@@ -114,7 +117,9 @@ class Follower:
             outcome = "ok" if done.returncode == wanted else f"FAILED with {done.returncode}: {done.stderr[-1500:]}"
         except subprocess.TimeoutExpired:
             outcome = f"FAILED: longer than {LONGEST_S} s"
-        print(f"{time.monotonic() - began:6.1f} s  {block.page}:{block.line}  {outcome}", file=sys.stderr, flush=True)
+        seconds = time.monotonic() - began
+        self.seconds[block.page] += seconds
+        print(f"{seconds:6.1f} s  {block.page}:{block.line}  {outcome}", file=sys.stderr, flush=True)
         if outcome != "ok":
             self.failures.append(f"{block.page}:{block.line}")
 
@@ -148,9 +153,37 @@ def main() -> None:
                 follower.follow([first])
                 first_map_s = follower.install_s + time.monotonic() - began if len(follower.failures) == before else None
             follower.follow(page_blocks)
-    commands = sum(map(len, to_run.values()))
-    result = {"commands": commands, "failed": len(follower.failures), "failing": follower.failures, "skipped": sum(skipped.values()), "skipped_for": dict(skipped)}
-    print(json.dumps({**result, "first_map_s": first_map_s and round(first_map_s, 1), "readme_words": words(ROOT / "README.md"), "pages": len(to_run)}))
+    result = {
+        "commands": sum(map(len, to_run.values())),
+        "failed": len(follower.failures),
+        "failing": follower.failures,
+        "skipped": sum(skipped.values()),
+        "skipped_for": dict(skipped),
+        "first_map_s": first_map_s and round(first_map_s, 1),
+        "readme_words": words(ROOT / "README.md"),
+        "pages": len(to_run),
+    }
+    if not arguments.quick and not arguments.page:
+        pages_run = [(page, len(page_blocks)) for page, page_blocks in to_run.items() if page_blocks]
+        report(result, [(str(page.relative_to(ROOT)), count, follower.seconds[str(page.relative_to(ROOT))]) for page, count in pages_run], arguments.wheel)
+    print(json.dumps(result))
+
+
+def report(result: dict[str, object], followed: list[tuple[str, int, float]], wheel: Path) -> None:
+    figures = "".join(f"| `{name}` | {value} |\n" for name, value in result.items() if not isinstance(value, (dict, list)))
+    reasons = "".join(f"| {reason} | {count} |\n" for reason, count in sorted(result["skipped_for"].items(), key=lambda one: -one[1]))
+    failing = "".join(f"- {block}\n" for block in result["failing"])
+    rows = "".join(f"| {page} | {count} | {seconds:.0f} |\n" for page, count, seconds in followed)
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores that others may have used too, {time.strftime('%Y-%m-%d', time.gmtime())}"
+    (Path(__file__).parent / "result.md").write_text(
+        "# README and book, followed word for word\n\n"
+        f"Written by `experiments/run first-minutes` ({machine}; `{wheel.name}`). Every `sh` and `python` block was run in an empty environment with the wheel and without a network, but for those that are skipped. "
+        "[reader.md](reader.md) has the sentences that readers had to read twice.\n\n"
+        f"| figure | value |\n|---|---|\n{figures}\n"
+        + (f"Failed:\n\n{failing}\n" if failing else "")
+        + f"| skipped, because of | blocks |\n|---|---|\n{reasons}\n"
+        f"| page | blocks | seconds, in the foreground |\n|---|---|---|\n{rows}"
+    )  # fmt: skip
 
 
 def is_known(mark: str) -> bool:

@@ -16,8 +16,8 @@ pub fn keep_for_a_while() {
     keep_for(30_000);
 }
 
-/// The same after a hundredth of a second, for servers, whose memory has a limit: what was freed and is not given back would be
-/// there twice.
+/// The same after a hundredth of a second, or when memory is freed next: for servers, whose memory has a limit. What was freed and is
+/// not given back would be there twice.
 pub(crate) fn give_back_soon() {
     keep_for(10);
 }

@@ -38,10 +38,8 @@ const COST_OF_WAVE: f64 = 5e-5;
 const COST_OF_TERM: f64 = 2.5e-5;
 /// What each level beyond the usual two adds to a survey, as a part of it.
 const COST_OF_LEVEL: f64 = 0.2;
-/// What a cell of a survey takes in memory, at most.
-const CELL_BYTES: f64 = 8e3;
-/// And what the rest of the work takes: transforms of the highest degree, a grid or a picture of the largest width.
-const DRAWING_BYTES: u64 = 32 << 20;
+/// What work takes in memory beside the survey: transforms of the highest degree, a grid or a picture of the largest width.
+const DRAWING_BYTES: u64 = 48 << 20;
 /// A machine that was busy when its speed was measured is not slower than this.
 const SLOWEST_CELL_S: f64 = 1.5e-4;
 const DEFAULT_WIDTH: u64 = 1024;
@@ -114,19 +112,17 @@ pub(crate) async fn density(
         let _charging = turn.charging(&bucket);
         let record = record(&bytes)?;
         drop((bytes, memory, growing));
-        let cells = cells(&record, &wish);
-        Ok::<_, Problem>((record, wish, cells))
+        let expected = expected(&record, &wish);
+        Ok::<_, Problem>((record, wish, expected))
     });
-    let (record, wish, [surveyed, drawn]) = read.await??;
-    let limit = app.settings.density_budget();
-    let seconds = (surveyed + drawn) * seconds_per_cell();
+    let (record, wish, expected) = read.await??;
+    let (seconds, limit) = (expected.seconds, app.settings.density_budget());
     if seconds > limit.as_secs_f64() {
         return Err(too_costly(format!("about {seconds:.1}"), limit));
     }
     // Predictions can be wrong.
     let most = MARGIN * limit.as_secs_f64();
     let budget = Budget::of(Cost::of_cells(most / seconds_per_cell()));
-    let expected = Expected { seconds, bytes: DRAWING_BYTES + (surveyed * CELL_BYTES) as u64 };
     let made = app.work(expected, budget, &client, move |stop| {
         let _memory = of_record;
         make(&record, &wish, stop)
@@ -157,12 +153,13 @@ fn record(bytes: &[u8]) -> Result<DensityRecord, Problem> {
     Ok(record)
 }
 
-/// What it is expected to cost to make what is wished, in cells: the survey, and the rest.
-fn cells(record: &DensityRecord, wish: &Wish) -> [f64; 2] {
+/// What it is expected to take to make what is wished.
+fn expected(record: &DensityRecord, wish: &Wish) -> Expected {
     let areas: Vec<&Area> = wish.within.iter().map(Constraint::area).collect();
     let levels = if matches!(wish.form, Form::Grid) { 0 } else { wish.levels.len() };
     let more_levels = COST_OF_LEVEL * levels.saturating_sub(2) as f64;
-    let survey = record.expected_cost(&areas).cells() * (1.0 + more_levels);
+    let cost = record.expected_cost(&areas);
+    let survey = cost.cells() * (1.0 + more_levels);
     let values = (wish.width * wish.width / 2) as f64;
     let each = match (wish.form, record) {
         (Form::GeoJson, _) => 0.0,
@@ -173,7 +170,8 @@ fn cells(record: &DensityRecord, wish: &Wish) -> [f64; 2] {
         ) if areas.is_empty() => COST_OF_VALUE + COST_OF_WAVE * *max_degree as f64,
         _ => COST_OF_VALUE + COST_OF_TERM * terms(record) as f64,
     };
-    [survey, values * each]
+    let seconds = (survey + values * each) * seconds_per_cell();
+    Expected { seconds, bytes: DRAWING_BYTES + cost.memory_bytes() }
 }
 
 /// Coefficients that are summed up for a value: where a linear density has a kink it is never interpolated.

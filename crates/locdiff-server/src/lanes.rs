@@ -1,5 +1,5 @@
 //! Who comes first: short work of clients that have not used their share. Long work and what is more than a share have queues and
-//! threads of their own, and what is more than a share has a half of the memory for work of its own.
+//! threads of their own, and what is more than a share has a half of the memory for work of its own (`memory`).
 //!
 //! On Linux these threads have lower priorities of the operating system; elsewhere that of all others. So they take the time that the
 //! first ones leave, all of it if there are none, and short work waits in no pool of threads behind long work.

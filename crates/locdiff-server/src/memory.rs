@@ -2,9 +2,11 @@
 //!
 //! A third is for what is received and answered: bodies as they arrive, and answers until the client has read them. Who finds
 //! nothing left is refused. The rest is for work: decoding images, reading and drawing densities. Work waits for its turn, first
-//! come, first served, and holds nothing that other work waits for. The second lane has half of it, the others have the other half.
-//! What needs more takes all of the second half and some of the first, half of which is left for others. What needs even that is done as
-//! work of the first lane, which waits for it.
+//! come, first served.
+//!
+//! The second lane has half of the memory for work, the others have the other half. What needs more than a quarter of it all comes
+//! second, whosever it is. What needs more than a half takes all of the second half and some of the first, half of which is left for
+//! the other lanes. What needs even that is done as work of the first lane, which waits for it.
 
 use std::sync::Arc;
 
@@ -142,7 +144,12 @@ impl Memory {
         (self.most_work[1] * PIECE) as u64
     }
 
-    /// The most that work of the second lane takes: what makes no work of the first one wait.
+    /// The most that work of the first lane takes, alone.
+    pub(crate) fn first_bytes(&self) -> u64 {
+        self.lane_bytes() / 2
+    }
+
+    /// The most that work of the second lane takes, alone: work of the first one finds what it needs beside it.
     pub(crate) fn second_bytes(&self) -> u64 {
         let [first, second] = self.most_work;
         ((second + first / 2) * PIECE) as u64
@@ -153,12 +160,13 @@ impl Memory {
         bytes > self.lane_bytes()
     }
 
-    /// Memory for work, when there is enough; all that there is if it could never be enough.
+    /// Memory for work, when there is enough; all that there is if it could never be enough. It may be for another lane.
     pub(crate) async fn work(&self, lane: Lane, bytes: u64) -> Working {
         let take = async |lane: usize, pieces: usize| {
             let held = Arc::clone(&self.work[lane]).acquire_many_owned(pieces as u32).await;
             held.expect("this semaphore is never closed")
         };
+        let lane = if bytes > self.first_bytes() { Lane::Second } else { lane };
         if !self.is_large(bytes) {
             let own = usize::from(lane == Lane::Second);
             let held = take(own, pieces(bytes as usize) as usize).await;
@@ -271,12 +279,15 @@ mod tests {
         let half = memory.lane_bytes();
         let apart = [Lane::First, Lane::Second];
         let lanes = apart.map(|lane| {
-            let held = at_once(lane, half - PIECE as u64).expect("its half");
-            assert_eq!(held.lane(), lane);
-            assert!(at_once(lane, 3 * PIECE as u64).is_none(), "no more");
+            // The first lane's is in two parts: more than a quarter of all memory comes second.
+            let parts = if lane == Lane::First { 2 } else { 1 };
+            let held = (0..parts).map(|_| at_once(lane, half / parts - PIECE as u64));
+            let held: Vec<Working> = held.map(|held| held.expect("its half")).collect();
+            assert!(held.iter().all(|held| held.lane() == lane));
+            assert!(at_once(lane, 4 * PIECE as u64).is_none(), "no more");
             held
         });
-        assert!(at_once(Lane::Long, 3 * PIECE as u64).is_none());
+        assert!(at_once(Lane::Long, 4 * PIECE as u64).is_none());
         for lane in apart {
             assert!(at_once(lane, half + 1).is_none(), "not while there is other work");
         }
@@ -289,9 +300,13 @@ mod tests {
         for lane in Lane::ALL {
             let held = at_once(lane, memory.second_bytes()).expect("most");
             assert_eq!(held.lane(), Lane::Second);
-            assert!(at_once(Lane::First, half / 2 + 2 * PIECE as u64).is_none());
             assert!(at_once(Lane::Second, 1).is_none());
-            assert!(at_once(Lane::First, half / 2 - PIECE as u64).is_some());
+            assert!(at_once(Lane::First, memory.first_bytes()).is_some());
+            let more = at_once(Lane::First, memory.first_bytes() + PIECE as u64);
+            assert!(more.is_none(), "that comes second");
+            drop(held);
+            let held = at_once(lane, memory.second_bytes() + 1).expect("more");
+            assert_eq!(held.lane(), Lane::First);
         }
         for lane in Lane::ALL {
             let held = at_once(lane, 2 * half).expect("all");

@@ -92,7 +92,7 @@ impl Shared {
                 let (reply, answer) = oneshot::channel();
                 let (wanted, memory) = (Arc::clone(&wanted), Arc::clone(&memory));
                 let bucket = Arc::clone(&client.images);
-                let comes_second = 2 * work_bytes > self.memory.lane_bytes();
+                let comes_second = work_bytes > self.memory.first_bytes();
                 let job = ImageJob {
                     image,
                     wanted,

@@ -62,6 +62,7 @@ pub(crate) async fn thumbnail(
     let made = tokio::task::spawn_blocking(move || {
         let _place = place;
         let (path, length) = found(&folder, &id, &options)?;
+        // Both come second if they take much: on this thread, whose priority is that of the first lane, so that nobody waits for long.
         let lane = Lane::of(&client.images);
         let examining = runtime.block_on(app.memory.work(lane, EXAMINING + 3 * length));
         let charging = turn.charging(&client.images);

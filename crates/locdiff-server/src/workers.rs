@@ -142,16 +142,19 @@ pub(crate) fn start(app: &App, engine: &Arc<Engine>) -> std::io::Result<Vec<Join
 }
 
 fn work_on_images(app: &App, engine: &Engine, lane: Lane, runtime: &Handle) {
-    // Long work leaves most of the memory that it shares with the first lane, and that one needs no more than large work leaves it.
-    let most = app.memory.lane_bytes()
-        / match lane {
-            Lane::First => 2,
-            Lane::Long => 4,
-            Lane::Second => 1,
-        };
+    let most = match lane {
+        Lane::First => app.memory.first_bytes(),
+        // Leaves most of the memory that it shares with the first lane.
+        Lane::Long => app.memory.first_bytes() / 2,
+        Lane::Second => app.memory.lane_bytes(),
+    };
     while let Some(mut batch) = app.images.queue(lane).take() {
         batch.is_typical = false;
         for images in fitting(std::mem::take(&mut batch.jobs), most) {
+            let images = awaited(images, &app.metrics);
+            if images.is_empty() {
+                continue;
+            }
             let bytes = images.iter().map(|job| job.work_bytes).sum();
             let waiting = Instant::now();
             let memory = runtime.block_on(app.memory.work(lane, bytes));
@@ -179,7 +182,11 @@ fn work_on_densities(app: &App, _: &Engine, lane: Lane, runtime: &Handle) {
     while let Some(mut batch) = app.densities.queue(lane).take() {
         batch.is_typical = false;
         for job in std::mem::take(&mut batch.jobs) {
-            let bytes = job.expected.bytes.min(app.memory.second_bytes());
+            let most = match lane {
+                Lane::Second => app.memory.second_bytes(),
+                Lane::First | Lane::Long => app.memory.first_bytes(),
+            };
+            let bytes = job.expected.bytes.min(most);
             let _memory = runtime.block_on(app.memory.work(lane, bytes));
             // The client may have gone: then there is nothing to do.
             if job.stop.is_stopped() {
@@ -213,14 +220,19 @@ fn fitting(images: Vec<ImageJob>, most: u64) -> Vec<Vec<ImageJob>> {
     groups
 }
 
-/// How many were answered, if anybody waited for it.
-fn work(mut images: Vec<ImageJob>, engine: &Engine, metrics: &Metrics) -> Option<usize> {
+/// The images whose clients have not gone: for the others there is nothing to do.
+fn awaited(mut images: Vec<ImageJob>, metrics: &Metrics) -> Vec<ImageJob> {
     images.retain(|job| {
-        // The client may have gone: then there is nothing to do.
         let gone = job.reply.is_closed();
         metrics.abandoned.increment(u64::from(gone));
         !gone
     });
+    images
+}
+
+/// How many were answered, if anybody waited for it.
+fn work(images: Vec<ImageJob>, engine: &Engine, metrics: &Metrics) -> Option<usize> {
+    let images = awaited(images, metrics);
     if images.is_empty() {
         return None;
     }

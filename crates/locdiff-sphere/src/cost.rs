@@ -23,29 +23,38 @@ use crate::{Area, Coefficients, Density, EARTH_RADIUS_KM, Kernel, LatLon};
 /// # Units
 /// Cells; on a machine of 2025, some fifty microseconds each.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
-pub struct Cost(f64);
+pub struct Cost {
+    cells: f64,
+    /// Cells of the mesh, which are kept.
+    leaves: f64,
+}
 
 impl Cost {
     /// The cost of a number of cells.
     pub const fn of_cells(cells: f64) -> Cost {
-        Cost(cells)
+        Cost { cells, leaves: 0.0 }
     }
 
     /// The cost as a number of mesh cells.
     pub const fn cells(self) -> f64 {
-        self.0
+        self.cells
+    }
+
+    /// About how much memory a survey takes with its modes and regions.
+    pub fn memory_bytes(self) -> u64 {
+        (self.leaves.min(MOST_CELLS) * LEAF_BYTES) as u64
     }
 
     /// About how long it takes on one core of this machine, whose speed is measured when this is first asked for: some 0.3 s.
     #[cfg(not(target_family = "wasm"))]
     pub fn duration(self) -> Duration {
-        Duration::from_secs_f64((self.0 * seconds_per_cell()).clamp(0.0, 1e9))
+        Duration::from_secs_f64((self.cells * seconds_per_cell()).clamp(0.0, 1e9))
     }
 
     /// As much as can be done in a time on one core of this machine, about: see [`Cost::duration`].
     #[cfg(not(target_family = "wasm"))]
     pub fn in_duration(time: Duration) -> Cost {
-        Cost(time.as_secs_f64() / seconds_per_cell())
+        Cost::of_cells(time.as_secs_f64() / seconds_per_cell())
     }
 }
 
@@ -78,7 +87,7 @@ fn seconds_per_cell() -> f64 {
 
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.0} cells", self.0)
+        write!(f, "{:.0} cells", self.cells)
     }
 }
 
@@ -114,6 +123,8 @@ const FLAT: f64 = 80.0;
 const OF_LEAF: f64 = 0.35;
 /// Largest number of cells of a survey.
 const MOST_CELLS: f64 = 1e5;
+/// What each of them takes in memory: its values, and the lists of them that modes and regions are made from.
+const LEAF_BYTES: f64 = 4e3;
 /// Kernels reach so many widths, for cells that must be fine.
 const CELL_WIDTHS: f64 = 5.0;
 /// So many corners of a ring tell how long it is.
@@ -313,7 +324,8 @@ impl Estimate {
     }
 
     pub(crate) fn cost(self) -> Cost {
-        Cost(LEAST + self.leaves * (OF_LEAF + self.per_leaf) + self.once)
+        let cells = LEAST + self.leaves * (OF_LEAF + self.per_leaf) + self.once;
+        Cost { cells, leaves: self.leaves }
     }
 }
 

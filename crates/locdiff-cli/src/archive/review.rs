@@ -7,6 +7,7 @@ use clap::Args;
 use locdiff_server::{LogFormat, Server, Settings, start_logs};
 
 use super::open_library;
+use crate::memory;
 use crate::serve::stop;
 
 /// Beside that of `locdiff serve`.
@@ -25,6 +26,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     // An error that names the library, before anything listens.
     drop(open_library(&arguments.library)?);
     let _logs = start_logs(LogFormat::Text, "warn").map_err(anyhow::Error::msg)?;
+    memory::give_back_soon();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let settings = Settings { port: arguments.port, ..Settings::default() };
