@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import struct
 import subprocess
 import sys
 import threading
 import time
+import urllib.error
+import urllib.request
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -177,3 +181,47 @@ for call in (lambda: locdiff.Density.points([0], [0]), lambda: locdiff.Density.u
 """
     lines = python(code).stdout.splitlines()
     assert len(lines) == 4 and all("pip install" in line for line in lines), lines
+
+
+def black_png(side: int) -> bytes:
+    """As few bytes as possible."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(side * (1 + 3 * side)))) + chunk(b"IEND", b"")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how much memory a process has")
+def test_a_server_gives_memory_back() -> None:
+    command = [sys.executable, "-m", "locdiff", "serve", "--port", "0", "--model", "earth-view"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().strip()
+
+        def resident() -> int:
+            with open(f"/proc/{server.pid}/statm") as file:
+                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+        def embed(png: bytes) -> None:
+            # A picture of one color has an embedding, too.
+            with urllib.request.urlopen(f"{address}/v1/embed", png, timeout=60) as answer:
+                assert answer.status == 200
+
+        try:
+            for _ in range(600):
+                try:
+                    urllib.request.urlopen(f"{address}/health/ready", timeout=60).close()
+                    break
+                except urllib.error.HTTPError:
+                    time.sleep(0.1)
+            embed(black_png(100))
+            idle, until = resident(), time.monotonic() + 10
+            embed(black_png(5500))
+            # Decoded, it has 91 MB.
+            while resident() > idle + 45_000_000:
+                assert time.monotonic() < until, "not given back"
+                time.sleep(0.1)
+        finally:
+            server.terminate()

@@ -106,8 +106,11 @@ impl DenoiserConfig {
         if depth >= usize::BITS as usize || d >> depth == 0 {
             return Some(format!("{d} coefficients cannot be halved {depth} times"));
         }
-        if !(0.0..=1.0).contains(&self.dropout) {
-            return Some(format!("dropout is {}, it must be from 0 to 1", self.dropout));
+        if !(0.0..1.0).contains(&self.dropout) {
+            return Some(format!(
+                "dropout is {}, it must be at least 0 and less than 1",
+                self.dropout
+            ));
         }
         // Of others, the first weights would not be numbers.
         let is_fine = (1e-3..=1e6).contains(&self.frequency);
@@ -415,6 +418,7 @@ mod tests {
             (DenoiserConfig { depth: 5, ..plain.clone() }, "halved 5 times"),
             (DenoiserConfig { depth: 64, ..plain.clone() }, "halved 64 times"),
             (DenoiserConfig { dropout: 1.5, ..plain.clone() }, "dropout"),
+            (DenoiserConfig { dropout: 1.0, ..plain.clone() }, "dropout"),
             (DenoiserConfig { frequency: f64::NAN, ..plain.clone() }, "frequency"),
             (DenoiserConfig { frequency: 1e300, ..plain.clone() }, "frequency"),
         ] {
