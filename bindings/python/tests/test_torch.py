@@ -170,6 +170,8 @@ def test_training_configurations_and_their_refusals() -> None:
         LocDiff.from_config(config)
     with pytest.raises(ValueError, match="leaks"):
         LocDiff(max_degree=95, condition_size=4, schedule="linear")
+    with pytest.raises(ValueError, match="less than 1"):
+        LocDiff(max_degree=3, condition_size=4, dropout=1.0)
     with pytest.raises(ValueError, match="l2"):
         LocDiff(max_degree=3, condition_size=4, objective="l2")(torch.zeros(1, 4), torch.zeros(1), torch.zeros(1))
 

@@ -24,10 +24,12 @@ pub fn keep_for_a_while() {
     keep_for_ms(30_000);
 }
 
-/// For servers, whose memory has a limit: freed memory that is not given back would be there twice. Holds until the process ends.
+/// For servers, whose memory has a limit: freed memory that is not returned still counts, beside what is allocated next. Holds until
+/// the process ends.
 ///
 /// A thread of its own returns freed memory to the system. mimalloc lets only one thread do this at a time. If that thread has the
-/// lowest priority and the processors are busy, it takes half a minute, and until then no other thread returns memory.
+/// lowest priority and the processors are busy, it takes up to half a minute, and until then no other thread returns memory.
+/// What other threads keep at hand for their next allocations stays: some megabytes.
 ///
 /// On Linux, transparent huge pages are switched off for this process. A huge page stays in memory as long as any part of it is in use.
 pub(crate) fn give_back_soon() {
@@ -64,7 +66,7 @@ fn give_back() {
 
 #[expect(unsafe_code, reason = "an option of the allocator, set through its C interface")]
 fn keep_for_ms(milliseconds: c_long) {
-    // SAFETY: sets one number in the allocator's table of options, which it checks the index of. Threads that read it meanwhile
-    // find the old number or the new one.
+    // SAFETY: sets one number in the allocator's table of options, which it checks the index of. Formally a race with threads that
+    // read it, but an aligned word: they find the old number or the new one.
     unsafe { mi_option_set(PURGE_DELAY, milliseconds) };
 }

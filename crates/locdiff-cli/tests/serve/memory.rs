@@ -39,7 +39,7 @@ impl Running {
     }
 }
 
-/// Large pages are kept as a whole for the little that is left in them, so that memory grows for hours.
+/// The system keeps a huge page while any part of it is in use, so memory would grow for hours.
 #[test]
 fn memory_is_in_small_pages() {
     let server = start(&[]);
@@ -81,7 +81,7 @@ fn images_take_no_more_than_they_may() {
     let (taken, statuses) = attack(&server, "/v1/locate", "", &png);
     let began = Instant::now();
     while server.memory()[0] > idle + LIMIT / 4 {
-        assert!(began.elapsed() < Duration::from_secs(10), "not given back");
+        assert!(began.elapsed() < Duration::from_secs(60), "not given back");
         thread::sleep(Duration::from_millis(100));
     }
     assert!(taken < 1.1, "{taken} {statuses:?}");

@@ -37,6 +37,8 @@ class Denoiser(nn.Module):
             raise ValueError(f"{d} coefficients cannot be halved {depth} times")
         if time_size % 2 or time_size <= 0:
             raise ValueError(f"time_size {time_size} must be positive and even")
+        if not 0.0 <= dropout < 1.0:
+            raise ValueError(f"dropout is {dropout}, it must be at least 0 and less than 1")
         widths = [d >> k for k in range(depth + 1)]  # d, d/2, d/4 …
 
         def module(inputs: int, outputs: int) -> SirenModule:
