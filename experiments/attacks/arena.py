@@ -72,7 +72,7 @@ class Attack:
     run: Callable[[Arena, Result], None]
     #: Whether it happens to the server that all share.
     shared: bool
-    #: The defect of issue 33 that it would find again; `--quick` makes these attacks.
+    #: Number of the earlier defect that this attack would find again; `--quick` makes these attacks.
     defect: int | None
     #: When it holds, beside what all have in common.
     holds: str

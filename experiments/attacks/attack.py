@@ -3,7 +3,7 @@
     python3 experiments/attacks/attack.py PROGRAM [--quick] [--only TEXT] [--area AREA] [--again] [--part attacks|faults|soak|report] [--minutes N]
 
 The last line of standard output is one JSON object. The full run writes result.json and result.md, and the table in docs/reliability.md; a part replaces
-what is there of it. `--quick` makes the attacks that belong to the six defects of issue 33, small, and reads the other figures from result.json.
+what is there of it. `--quick` makes the attacks that belong to six defects that were found before version 0.1.0, small, and reads the other figures from result.json.
 
 An attack holds if nothing panicked, no answer was 5xx but 503, the server lived, its peak of memory stayed within 1.1 of `--max-memory-bytes` above idle, and an
 honest request had the same answer as before within 10 s afterwards; a command ended by itself, without a signal, with few words and none of them a

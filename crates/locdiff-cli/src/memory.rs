@@ -1,4 +1,4 @@
-//! The allocator.
+//! The allocator of the program (mimalloc), and when freed memory is returned to the system.
 
 use std::ffi::c_long;
 use std::sync::Once;

@@ -78,7 +78,7 @@ pub struct Camera {
     pub(crate) tan_half: f64,
 }
 
-/// The largest tilt at which a camera still sees ground.
+/// The largest tilt at which the optical axis meets the ground.
 pub fn horizon_tilt_degrees(altitude_km: f64) -> f64 {
     (EARTH_RADIUS_KM / (EARTH_RADIUS_KM + altitude_km)).asin().to_degrees()
 }

@@ -10,7 +10,7 @@ use super::scoring::{EvaluationOptions, ScoreLine, point_lines, with_intervals};
 
 const NOWHERE: &str = "at sea";
 
-/// A test set in parts.
+/// Scores of the parts of a test set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Breakdown {
     /// By what: `continent`, `country` or `distance to training`.

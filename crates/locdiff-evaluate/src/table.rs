@@ -48,7 +48,7 @@ pub struct PlaceRow {
     pub outcome: Option<DensityOutcome>,
 }
 
-/// A table of places.
+/// Places that were read from a table, by image.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlaceTable {
     /// One row for each image.

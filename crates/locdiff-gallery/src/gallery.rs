@@ -1,4 +1,4 @@
-//! An open gallery.
+//! Opening a gallery directory, and searching it through memory-mapped files.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};

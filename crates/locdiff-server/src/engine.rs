@@ -33,9 +33,9 @@ pub struct SentImage {
 /// What is asked about an image.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LocateOptions {
-    /// Which model. `None`: the one that takes the picture for its kind.
+    /// Name of the model. `None`: the first model that accepts the picture.
     pub model: Option<String>,
-    /// How it is asked, where that is not what the model likes best.
+    /// Inference options; where unset, the defaults of the model.
     pub inference: InferenceOptions,
     /// What the answer should hold.
     pub answer: AnswerOptions,

@@ -15,7 +15,7 @@ pub(crate) const MAX_SAMPLES: usize = 32;
 pub(crate) const MAX_FRAMES: usize = 201;
 /// The most candidates.
 pub(crate) const MAX_TOP: usize = 100;
-/// The most restrictions.
+/// How many parameters `within` a request may have.
 const MAX_WITHIN: usize = 8;
 
 /// Names and values.

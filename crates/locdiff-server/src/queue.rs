@@ -318,7 +318,7 @@ pub(crate) struct Batch<'a, J: Job> {
     pub(crate) is_typical: bool,
 }
 
-/// What a batch knows of one of its jobs, whatever became of it.
+/// One job's share of a batch; kept after its client has gone.
 struct Part {
     bucket: Arc<Bucket>,
     /// When a worker took it: zero if its client had gone.

@@ -104,7 +104,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// The time of the processor that a thread takes, or the time of the clock where nobody knows the other.
+/// Processor time of a thread; wall-clock time on systems that do not report the other.
 pub(crate) struct Stopwatch {
     own_s: Option<f64>,
     began: Instant,
@@ -115,14 +115,14 @@ impl Stopwatch {
         Stopwatch { own_s: own_seconds(), began: Instant::now() }
     }
 
-    /// Asked by the thread that started it.
+    /// To be called on the thread that started it.
     pub(crate) fn seconds(&self) -> f64 {
         let took = self.own_s.zip(own_seconds()).map(|(before, now)| now - before);
         took.unwrap_or_else(|| self.began.elapsed().as_secs_f64())
     }
 }
 
-/// Seconds that the thread that calls it has run; none where nobody knows.
+/// Processor seconds of the calling thread; `None` if the system does not report them.
 fn own_seconds() -> Option<f64> {
     #[cfg(target_os = "linux")]
     {

@@ -83,9 +83,9 @@ fn five() -> f64 {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObjectiveConfig {
-    /// The quantity.
+    /// Which loss is minimized.
     pub kind: Objective,
-    /// Its integrals.
+    /// How the integrals of the loss are computed.
     #[serde(default)]
     pub quadrature: Quadrature,
     /// Share of rows at the highest noise level, which one pass uses; the others are spread
@@ -104,7 +104,7 @@ fn tenth() -> f64 {
     0.1
 }
 
-/// The optimiser.
+/// Settings of `[optimizer]`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OptimizerConfig {
@@ -406,7 +406,7 @@ impl TrainingConfig {
         }
     }
 
-    /// The optimiser.
+    /// `[optimizer]` as the configuration of AdamW.
     pub fn adam(&self) -> AdamConfig {
         let optimizer = &self.optimizer;
         AdamConfig {

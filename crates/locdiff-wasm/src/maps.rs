@@ -94,7 +94,7 @@ impl Maps {
         }
     }
 
-    /// Forgets a density. Unknown numbers are nothing to forget.
+    /// Removes a density; unknown numbers are ignored.
     pub fn release(&mut self, number: u32) {
         self.densities.remove(&number);
     }

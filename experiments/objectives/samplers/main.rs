@@ -158,7 +158,7 @@ fn draw_denoising(folder: &Path) -> Result<()> {
         panels = panels.panel(format!("step {step}"), picture);
     }
     let sheet = panels
-        .title("A place drawn without any image: what the model believes after so many steps of DDPM")
+        .title("A place drawn without any image: the model's density after each number of steps of DDPM")
         .caption(
             "Step 0 is the prior: where the photographs of MP16 were taken. The last picture is where \
              nothing is left to decide. Model `objective-likelihood` of experiments/paper, a simulation.",

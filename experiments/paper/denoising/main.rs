@@ -81,8 +81,9 @@ fn main() -> Result<()> {
             }
         }
     }
-    let sheet =
-        panels.title("From noise to a place: what the model believes after so many steps").caption(
+    let sheet = panels
+        .title("From noise to a place: the model's density after each number of steps")
+        .caption(
             "The example model on examples/madagascar.jpg and examples/sinai.jpg, two seeds each.",
         );
     std::fs::write(folder.join("denoising.png"), sheet.draw().png())?;

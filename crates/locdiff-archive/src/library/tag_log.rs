@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{ContentHash, Library, LibraryError};
 
-/// A row of the log.
+/// The number of a row in the log of tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TagId(i64);
 

@@ -31,7 +31,7 @@ impl Picture {
         }
     }
 
-    /// As the user knows it.
+    /// The name that the user gave.
     pub(super) fn name(&self) -> &str {
         match self {
             Picture::Path { name, .. } => name,

@@ -1,7 +1,7 @@
 //! The contract between models and everything around them: photographs in, densities out.
 //!
-//! A [`LocationModel`] is whatever fulfils it, a [`Geolocator`] asks one in the way that an [`Inference`]
-//! says, and answers with an [`Estimate`]. An [`Answer`] is what is printed, sent and stored of that.
+//! A [`LocationModel`] implements it. A [`Geolocator`] runs a model with the options of an [`Inference`] and returns an [`Estimate`].
+//! An [`Answer`] is the record that is printed, sent and stored.
 
 mod answer;
 mod answered;

@@ -121,7 +121,7 @@ impl Shelf {
         link_or_copy(&file.etag, &self.blob(&file.etag), &pointer).map_err(HubError::at(&pointer))
     }
 
-    /// Remembers what commit the revision stands for.
+    /// Stores the commit of the revision.
     pub(super) fn remember(&self, commit: &str) -> Result<(), HubError> {
         if self.commit().as_deref() == Some(commit) {
             return Ok(());
