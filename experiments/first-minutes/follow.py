@@ -1,7 +1,8 @@
 """Follows README and book word for word: every `sh` and `python` block is run in a new clone, with a wheel in an empty environment and without a network.
 
-Each page has a clone and a home of its own; its blocks run one after the other. Blocks after `<!-- background -->` run until the page ends. Blocks after
-`<!-- not run: REASON -->` are skipped, for the reasons of SKIPPED only.
+Each page has a clone and a home of its own; its blocks run one after the other. Blocks after `<!-- background -->` run until the page ends. Before blocks after
+`<!-- files: NAME -->`, files are made that stand in for the reader's, as STAND_INS says. Blocks after `<!-- not run: REASON -->` are skipped, for the reasons of
+SKIPPED only.
 
 The last line of standard output is one JSON object: `commands` (blocks that were run), `failed`, `skipped` (by reason), `first_map_s` (from the installation of the wheel to
 the map of the first block of README), `readme_words` (of README's text, without code, tables of links and addresses). The run over all pages writes result.md.
@@ -25,8 +26,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# What is not there: the hub of published models, CUDA and Metal, the package index, clusters, a compiler, files of the reader, hours.
-SKIPPED = {"hub", "GPU", "package index", "cluster", "compiler", "your files", "hours"}
+# What is not there: the network (published models, data and maps), CUDA and Metal, the package index, clusters, a compiler, hours.
+SKIPPED = {"hub", "GPU", "package index", "cluster", "compiler", "hours"}
+# Commands that make what the reader of a block is taken to have.
+STAND_INS = {
+    "evaluation": """
+        for name in im2gps3k_places365 truth; do cp parity/scores/evaluation/truth.csv $name.csv; done
+        cp parity/scores/evaluation/geoclip.csv answers.csv
+        cp parity/scores/evaluation/plain.csv baseline.csv
+        locdiff earth views --out views --count 20
+        locdiff embed views/manifest.csv --encoder examples/models/earth/encoder --out embeddings/test
+        mkdir -p runs/first && cp -r examples/models/earth runs/first/model
+    """,
+    "leakage": """
+        cp parity/scores/evaluation/truth.csv im2gps3k.csv
+        sed '1s/.*/IMG_FILE,LAT,LON/' im2gps3k.csv > coordinates_100K.csv
+        for name in im2gps3k mp16; do cp -r embeddings/test embeddings/$name; done
+    """,
+    "new photograph": "cp other-trips/000001.jpg new.jpg",
+    "trip": """
+        mkdir -p ~/Pictures/peru-2019 && cp examples/*.jpg ~/Pictures/peru-2019
+        echo '<gpx version="1.1"><trk><trkseg><trkpt lat="-13.5" lon="-72"><time>2019-08-01T12:00:00Z</time></trkpt></trkseg></trk></gpx>' > trip.gpx
+    """,
+}
 BLOCK = re.compile(r"(?:^ *<!-- (?P<mark>[^\n]*?) -->\n)?^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<code>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL)
 LONGEST_S = 1800
 
@@ -92,8 +114,11 @@ class Follower:
         background: list[subprocess.Popen[bytes]] = []
         try:
             for block in page:
+                if name := stand_ins(block.mark):
+                    made = Block(block.page, block.line, "sh", STAND_INS[name], None)
+                    self.try_block(made, inside_of(inside, ["bash", "-euo", "pipefail", "-c", made.code]), clone, environment)
                 run = ["bash", "-euo", "pipefail", "-c", block.code] if block.language != "python" else [str(self.venv / "bin/python"), "-c", block.code]
-                command = ["nsenter", "--net", f"--target={inside.pid}", *run]
+                command = inside_of(inside, run)
                 if block.mark == "background":
                     background.append(subprocess.Popen(command, cwd=clone, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True))
                     time.sleep(2)
@@ -186,8 +211,16 @@ def report(result: dict[str, object], followed: list[tuple[str, int, float]], wh
     )  # fmt: skip
 
 
+def inside_of(network: subprocess.Popen[bytes], command: list[str]) -> list[str]:
+    return ["nsenter", "--net", f"--target={network.pid}", *command]
+
+
+def stand_ins(mark: str | None) -> str | None:
+    return mark.removeprefix("files: ") if mark and mark.startswith("files: ") else None
+
+
 def is_known(mark: str) -> bool:
-    return mark == "background" or mark.startswith("exit code ") or mark.removeprefix("not run: ") in SKIPPED
+    return mark == "background" or mark.startswith("exit code ") or mark.removeprefix("not run: ") in SKIPPED or stand_ins(mark) in STAND_INS
 
 
 if __name__ == "__main__":

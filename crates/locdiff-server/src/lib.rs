@@ -249,3 +249,8 @@ fn router(app: App) -> Router {
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&app), access::around))
         .with_state(app)
 }
+
+/// Documentation tests compile the example of this page.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Page;

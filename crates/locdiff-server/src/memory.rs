@@ -6,12 +6,14 @@
 //!
 //! The second lane has half of the memory for work, the others have the other half. What needs more than a quarter of it all comes
 //! second, whosever it is. What needs more than a half takes all of the second half and some of the first, half of which is left for
-//! the other lanes. What needs even that is done as work of the first lane, which waits for it.
+//! the other lanes. What needs even that is refused.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
 
 use crate::lanes::Lane;
 use crate::problem::{BUSY, Problem, TOO_LARGE};
@@ -19,6 +21,10 @@ use crate::settings::Settings;
 
 /// Memory is handed out in pieces of this many bytes.
 pub(crate) const PIECE: usize = 4096;
+/// How long large work looks for memory of the first lane before it stands in the way of others that want some.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// And how often.
+const LOOKS_EVERY: Duration = Duration::from_millis(5);
 /// The most that a connection reads ahead: the head of a request, or a part of its body.
 pub(crate) const READ_AHEAD: usize = 32 << 10;
 
@@ -121,7 +127,7 @@ impl Memory {
 
     /// Whether there could ever be so much memory for the work on one image.
     pub(crate) fn check_work(&self, bytes: u64) -> Result<(), Problem> {
-        let most = self.work_bytes();
+        let most = self.second_bytes();
         if bytes <= most {
             return Ok(());
         }
@@ -132,11 +138,6 @@ impl Memory {
             most >> 20
         );
         Err(Problem::new(TOO_LARGE, detail))
-    }
-
-    /// What all work together may take.
-    pub(crate) fn work_bytes(&self) -> u64 {
-        (self.most_work.iter().sum::<usize>() * PIECE) as u64
     }
 
     /// What all work of either lane may take while there is some of the other.
@@ -155,31 +156,35 @@ impl Memory {
         ((second + first / 2) * PIECE) as u64
     }
 
-    /// Whether work on so much takes of both lanes.
-    pub(crate) fn is_large(&self, bytes: u64) -> bool {
-        bytes > self.lane_bytes()
-    }
-
-    /// Memory for work, when there is enough; all that there is if it could never be enough. It may be for another lane.
+    /// Memory for work, when there is enough: at most what the second lane can have. It may be for another lane.
     pub(crate) async fn work(&self, lane: Lane, bytes: u64) -> Working {
         let take = async |lane: usize, pieces: usize| {
             let held = Arc::clone(&self.work[lane]).acquire_many_owned(pieces as u32).await;
             held.expect("this semaphore is never closed")
         };
         let lane = if bytes > self.first_bytes() { Lane::Second } else { lane };
-        if !self.is_large(bytes) {
-            let own = usize::from(lane == Lane::Second);
-            let held = take(own, pieces(bytes as usize) as usize).await;
-            return Working { lane, _held: [Some(held), None] };
+        let own = usize::from(lane == Lane::Second);
+        let all = pieces(bytes.min(self.second_bytes()) as usize) as usize;
+        let rest = all.saturating_sub(self.most_work[own]);
+        // In this order: who waits for the second lane keeps nothing from the first.
+        let of_own = take(own, all - rest).await;
+        if rest == 0 {
+            return Working { lane, _held: [Some(of_own), None] };
         }
-        // In this order, whosever it is: who waits for the second lane keeps nothing from the first.
-        let [first, second] = self.most_work;
-        let of_second = take(1, second).await;
-        let all = usize::try_from(bytes).map_or(usize::MAX, |bytes| pieces(bytes) as usize);
-        let rest = all.saturating_sub(second);
-        let lane = if bytes <= self.second_bytes() { Lane::Second } else { Lane::First };
-        let of_first = take(0, rest.min(first)).await;
-        Working { lane, _held: [Some(of_first), Some(of_second)] }
+        // Whoever waits for much makes everybody wait who comes later, for as long as the longest work of the first lane takes.
+        let looking = async {
+            loop {
+                match Arc::clone(&self.work[0]).try_acquire_many_owned(rest as u32) {
+                    Ok(found) => return found,
+                    Err(_) => sleep(LOOKS_EVERY).await,
+                }
+            }
+        };
+        let of_first = match timeout(PATIENCE, looking).await {
+            Ok(found) => found,
+            Err(_) => take(0, rest).await,
+        };
+        Working { lane, _held: [Some(of_own), Some(of_first)] }
     }
 
     /// An answer, whose memory is held until it was written or its connection is gone. `held` may be too little or too much.
@@ -260,14 +265,14 @@ mod tests {
     #[test]
     fn what_never_fits_is_told() {
         let memory = memory();
-        assert!(memory.check_work(memory.work_bytes()).is_ok());
-        let problem = memory.check_work(memory.work_bytes() + 1).expect_err("too much");
+        assert!(memory.check_work(memory.second_bytes()).is_ok());
+        let problem = memory.check_work(memory.second_bytes() + 1).expect_err("too much");
         assert_eq!(problem.status(), 413);
         assert!(problem.detail().contains("--max-memory-bytes"), "{}", problem.detail());
     }
 
-    #[test]
-    fn each_lane_has_half_and_large_work_takes_both() {
+    #[tokio::test(start_paused = true)]
+    async fn each_lane_has_half_and_large_work_takes_both() {
         let memory = memory();
         let at_once = |lane, bytes| {
             let mut context = Context::from_waker(Waker::noop());
@@ -291,30 +296,35 @@ mod tests {
         for lane in apart {
             assert!(at_once(lane, half + 1).is_none(), "not while there is other work");
         }
-        let [first, second] = lanes;
+        let [mut first, second] = lanes;
         drop(second);
         assert!(at_once(Lane::First, 2 * half).is_none());
         assert!(at_once(Lane::Second, half).is_some(), "who waited has taken nothing");
+        // While it looks for memory, others find what there is.
+        {
+            let mut large = pin!(memory.work(Lane::First, 2 * half));
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(large.as_mut().poll(&mut context).is_pending());
+            first.pop();
+            let small = at_once(Lane::First, half / 4).expect("a quarter");
+            tokio::time::advance(PATIENCE).await;
+            assert!(large.as_mut().poll(&mut context).is_pending());
+            assert!(at_once(Lane::First, half / 8).is_none(), "it has waited for long");
+            drop(small);
+            assert!(large.as_mut().poll(&mut context).is_ready());
+        }
         drop(first);
-        // Work that leaves half of the first lane's memory comes second, whosever it is.
-        for lane in Lane::ALL {
-            let held = at_once(lane, memory.second_bytes()).expect("most");
+        // The largest leaves half of the first lane's memory, whosever it is, and there is no larger.
+        for (lane, bytes) in Lane::ALL.into_iter().zip([memory.second_bytes(), 2 * half, u64::MAX])
+        {
+            let held = at_once(lane, bytes).expect("most");
             assert_eq!(held.lane(), Lane::Second);
             assert!(at_once(Lane::Second, 1).is_none());
             assert!(at_once(Lane::First, memory.first_bytes()).is_some());
             let more = at_once(Lane::First, memory.first_bytes() + PIECE as u64);
             assert!(more.is_none(), "that comes second");
             drop(held);
-            let held = at_once(lane, memory.second_bytes() + 1).expect("more");
-            assert_eq!(held.lane(), Lane::First);
         }
-        for lane in Lane::ALL {
-            let held = at_once(lane, 2 * half).expect("all");
-            assert_eq!(held.lane(), Lane::First);
-            assert!(Lane::ALL.iter().all(|lane| at_once(*lane, half).is_none()));
-        }
-        // More than there is takes all, and so does the most that can be asked for.
-        assert!(at_once(Lane::First, u64::MAX).is_some());
         assert!(apart.iter().all(|lane| at_once(*lane, half).is_some()));
     }
 }

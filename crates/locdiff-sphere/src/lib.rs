@@ -80,3 +80,8 @@ pub use shown::{is_odd_character, shown, shown_message};
 pub use survey::{Decision, Mode, Modes, Region, Survey};
 pub use transform::Transform;
 pub use vector::UnitVector;
+
+/// Documentation tests run the example of this page.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Page;

@@ -34,3 +34,11 @@ pub use locate::{
 };
 pub use models::{CannotOpen, ModelHome, OpenOptions};
 pub use photo::Photo;
+
+/// Documentation tests compile the Rust blocks of these pages.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
+#[doc = include_str!("../../../docs/predict.md")]
+#[doc = include_str!("../../../docs/encoders.md")]
+struct Pages;
