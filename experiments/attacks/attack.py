@@ -23,12 +23,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
 import on_program
 import on_server
-from arena import ATTACKS, ROOT, Arena, Result, say
+from arena import ATTACKS, ROOT, Arena, Attack, Result, say
 from soak import soak
 
 HERE = Path(__file__).resolve().parent
@@ -212,12 +213,21 @@ def main() -> None:
         made: list[dict] = []
         try:
             if arguments.part in (None, "attacks"):
-                for one in ATTACKS:
-                    if quick and one.defect is None and not chosen or (arguments.only or "") not in one.name or one.area not in (arguments.area or [one.area]):
-                        continue
-                    made.append(packed(arena.perform(one)))
-                    if not quick and (not chosen or arguments.again):
-                        store(made[-1:])
+                listed = [one for one in ATTACKS if (arguments.only or "") in one.name and one.area in (arguments.area or [one.area])]
+                listed = [one for one in listed if one.defect or chosen or not quick]
+
+                def perform(attacks: list[Attack]) -> None:
+                    for one in attacks:
+                        made.append(packed(arena.perform(one)))
+                        if not quick and (not chosen or arguments.again):
+                            store(made[-1:])
+
+                if quick:
+                    # At the same time; then what measures how long others wait.
+                    apart = [[one for one in listed if one.area != "shares" and (one.area == "program") == is_program] for is_program in (False, True)]
+                    with ThreadPoolExecutor() as pool:
+                        list(pool.map(perform, apart))
+                perform([one for one in listed if not quick or one.area == "shares"])
         finally:
             arena.stop()
         if chosen:

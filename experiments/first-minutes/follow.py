@@ -33,14 +33,15 @@ STAND_INS = {
     "evaluation": """
         for name in im2gps3k_places365 truth; do cp parity/scores/evaluation/truth.csv $name.csv; done
         cp parity/scores/evaluation/geoclip.csv answers.csv
-        cp parity/scores/evaluation/plain.csv baseline.csv
-        locdiff earth views --out views --count 20
+        sed 's/,3/,4/' answers.csv > baseline.csv
+        mkdir views && cp examples/*.jpg views
+        printf 'image,latitude,longitude\nmadagascar.jpg,-19,46.5\nsinai.jpg,27.5,34\n' > views/manifest.csv
         locdiff embed views/manifest.csv --encoder examples/models/earth/encoder --out embeddings/test
         mkdir -p runs/first && cp -r examples/models/earth runs/first/model
     """,
     "leakage": """
         cp parity/scores/evaluation/truth.csv im2gps3k.csv
-        sed '1s/.*/IMG_FILE,LAT,LON/' im2gps3k.csv > coordinates_100K.csv
+        (echo LAT,LON; tail -n +2 im2gps3k.csv | cut -d, -f2,3) > coordinates_100K.csv
         for name in im2gps3k mp16; do cp -r embeddings/test embeddings/$name; done
     """,
     "new photograph": "cp other-trips/000001.jpg new.jpg",
@@ -116,7 +117,8 @@ class Follower:
             for block in page:
                 if name := stand_ins(block.mark):
                     made = Block(block.page, block.line, "sh", STAND_INS[name], None)
-                    self.try_block(made, inside_of(inside, ["bash", "-euo", "pipefail", "-c", made.code]), clone, environment)
+                    if not self.try_block(made, inside_of(inside, ["bash", "-euo", "pipefail", "-c", made.code]), clone, environment):
+                        continue
                 run = ["bash", "-euo", "pipefail", "-c", block.code] if block.language != "python" else [str(self.venv / "bin/python"), "-c", block.code]
                 command = inside_of(inside, run)
                 if block.mark == "background":
@@ -134,7 +136,7 @@ class Follower:
             inside.kill()
             inside.wait()
 
-    def try_block(self, block: Block, command: list[str], clone: Path, environment: dict[str, str]) -> None:
+    def try_block(self, block: Block, command: list[str], clone: Path, environment: dict[str, str]) -> bool:
         began = time.monotonic()
         try:
             done = subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True, timeout=LONGEST_S, stdin=subprocess.DEVNULL)
@@ -147,6 +149,7 @@ class Follower:
         print(f"{seconds:6.1f} s  {block.page}:{block.line}  {outcome}", file=sys.stderr, flush=True)
         if outcome != "ok":
             self.failures.append(f"{block.page}:{block.line}")
+        return outcome == "ok"
 
 
 def main() -> None:

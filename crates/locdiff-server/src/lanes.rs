@@ -36,7 +36,7 @@ impl Lane {
     pub(crate) fn nice(self) -> i32 {
         match self {
             Lane::First => 0,
-            Lane::Long => 5,
+            Lane::Long => 10,
             Lane::Second => 19,
         }
     }

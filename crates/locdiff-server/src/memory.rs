@@ -6,7 +6,7 @@
 //!
 //! The second lane has half of the memory for work, the others have the other half. What needs more than a quarter of it all comes
 //! second, whosever it is. What needs more than a half takes all of the second half and some of the first, half of which is left for
-//! the other lanes. What needs even that is refused.
+//! the other lanes. What needs more is refused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::settings::Settings;
 /// Memory is handed out in pieces of this many bytes.
 pub(crate) const PIECE: usize = 4096;
 /// How long large work looks for memory of the first lane before it stands in the way of others that want some.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(1);
 /// And how often.
 const LOOKS_EVERY: Duration = Duration::from_millis(5);
 /// The most that a connection reads ahead: the head of a request, or a part of its body.
@@ -132,8 +132,7 @@ impl Memory {
             return Ok(());
         }
         let detail = format!(
-            "decoding this image takes {} MB of memory, the limit is {} MB: send it smaller or with 8 bits per channel, or raise \
-             --max-memory-bytes of the server",
+            "decoding this image takes {} MB of memory, the limit is {} MB: send a smaller image, or raise --max-memory-bytes of the server",
             bytes >> 20,
             most >> 20
         );
@@ -307,7 +306,7 @@ mod tests {
             assert!(large.as_mut().poll(&mut context).is_pending());
             first.pop();
             let small = at_once(Lane::First, half / 4).expect("a quarter");
-            tokio::time::advance(PATIENCE).await;
+            tokio::time::advance(PATIENCE + LOOKS_EVERY).await;
             assert!(large.as_mut().poll(&mut context).is_pending());
             assert!(at_once(Lane::First, half / 8).is_none(), "it has waited for long");
             drop(small);

@@ -93,7 +93,8 @@ impl Default for Settings {
             max_images: 16,
             max_image_bytes: 32 << 20,
             max_image_pixels: 50_000_000,
-            max_memory_bytes: 512 << 20,
+            // An image of the most pixels fits into three quarters of two thirds, at six bytes per pixel.
+            max_memory_bytes: 768 << 20,
             max_connections: 1_024,
             client_share_percent: 25,
             trusted_proxies: Vec::new(),

@@ -160,8 +160,14 @@ fn work_on_images(app: &App, engine: &Engine, lane: Lane, runtime: &Handle) {
             let memory = runtime.block_on(app.memory.work(lane, bytes));
             let kind = engine.kind(&images[0].wanted);
             let (began, count) = (Instant::now(), images.len());
+            // Large images of clients within their share take memory of the second lane, not its priority.
+            let is_due = || images.iter().all(|job| job.bucket.comes_first(0.0));
+            let threads = match memory.lane() {
+                Lane::Second if is_due() => Lane::Long,
+                lane => lane,
+            };
             let work = || work(images, engine, &app.metrics);
-            let (done, mut worked_s) = app.pools.run(memory.lane(), work);
+            let (done, mut worked_s) = app.pools.run(threads, work);
             let (took, waited) = (began.elapsed(), began - waiting);
             if engine.works_elsewhere() {
                 worked_s = worked_s.max(took.as_secs_f64() / app.settings.workers as f64);
