@@ -171,6 +171,19 @@ fn positions_are_read() {
     assert_eq!(gps_of(b"no picture"), None);
 }
 
+/// Where other programs do not look either, and where a place is not written.
+#[test]
+fn exif_behind_the_first_scan_is_not_read() {
+    let photo = file("gps-paris.jpg");
+    let start = photo.windows(6).position(|part| part == b"Exif\0\0").unwrap() - 4;
+    let length = u16::from_be_bytes([photo[start + 2], photo[start + 3]]);
+    let (behind, end) = (start + 2 + usize::from(length), photo.len() - 2);
+    assert_eq!(photo[end..], [0xff, 0xd9]);
+    let parts = [&photo[..start], &photo[behind..end], &photo[start..behind], &photo[end..]];
+    assert!(gps_of(&photo).is_some());
+    assert_eq!(gps_of(&parts.concat()), None);
+}
+
 /// The same picture as in `generate.py`.
 fn pattern(width: u32, height: u32) -> Photo {
     let value = |x: u32, y: u32, c: u32| {

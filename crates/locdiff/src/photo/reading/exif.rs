@@ -5,6 +5,8 @@ use std::io::Cursor;
 
 use exif::{Context, Exif, In, Reader, Tag, Value};
 
+use super::jpeg_outline::before_scans;
+
 /// Latitude and longitude in degrees that the camera wrote into a picture (JPEG, PNG, WebP,
 /// TIFF, HEIC or AVIF).
 ///
@@ -105,6 +107,8 @@ pub(super) fn is_digital_negative(bytes: &[u8]) -> bool {
 }
 
 fn exif_of(bytes: &[u8]) -> Option<Exif> {
+    // The reader would go on through all pixels, and find what no other program does.
+    let bytes = before_scans(bytes);
     // Makers' notes are often broken; the fields that aren't are as good as ever.
     Reader::new()
         .continue_on_error(true)

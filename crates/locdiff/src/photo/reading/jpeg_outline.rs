@@ -73,6 +73,25 @@ impl JpegOutline {
     }
 }
 
+/// A JPEG up to its first scan: what describes the picture stands there. Other files as they are.
+pub(super) fn before_scans(bytes: &[u8]) -> &[u8] {
+    if !bytes.starts_with(&[0xff, 0xd8]) {
+        return bytes;
+    }
+    let mut position = 2;
+    while let Some((marker, after)) = next_marker(bytes, position) {
+        position = match marker {
+            0x01 | 0xd0..=0xd8 => after,
+            0xd9 | 0xda => return &bytes[..after - 2],
+            _ => match segment_at(bytes, after) {
+                Some(segment) => after + 2 + segment.len(),
+                None => break,
+            },
+        };
+    }
+    bytes
+}
+
 /// `sampling` has three bytes for each component: its name, blocks across and down, its table.
 fn coefficients(width: u32, height: u32, sampling: &[u8]) -> u64 {
     let (components, _) = sampling.as_chunks::<3>();
