@@ -118,13 +118,13 @@ class Arena:
         return self.server
 
     def warm(self, server: Server) -> None:
-        """An answer of each kind: what is opened or allocated once belongs to the idle server."""
-        first = server.post("/v1/locate?density=true", self.photo, source=HONEST)
+        """An answer of each kind, to another client: what is opened or allocated once belongs to the idle server."""
+        first = server.post("/v1/locate?density=true", self.photo)
         assert first.status == 200, f"{first.status} {first.body[:300]!r} {server.words()}"
         self.before = content(server.post(CHEAP, self.photo, source=HONEST))
         self.density = json.dumps(first.json()["results"][0]["density"]).encode()
         for form in ("format=grid&width=256", "format=png&width=256", "format=geojson"):
-            drawn = server.post(f"/v1/density?{form}", self.density, source=HONEST)
+            drawn = server.post(f"/v1/density?{form}", self.density)
             assert drawn.status == 200, drawn
 
     def asks(self, server: Server) -> list[bytes]:

@@ -1,6 +1,6 @@
 //! Requests to the server, through a socket: paths, queries and headers, and bodies.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{OnceLock, mpsc};
 use std::thread;
@@ -102,12 +102,14 @@ fn send(request: &[u8], is_complete: bool) -> String {
     let first = if is_complete { PATIENCE } else { MOMENT };
     let mut answer = vec![0; 4096];
     stream.set_read_timeout(Some(first)).expect("a socket");
-    let mut count = stream.read(&mut answer).unwrap_or(0);
+    let first = read(&mut stream, &mut answer);
+    let ended = format!("{first:?}");
+    let mut count = first.unwrap_or(0);
     if count == 0 && !is_complete {
         // The server waits for the rest: there is none.
         let _ = stream.shutdown(std::net::Shutdown::Write);
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
-        count = match stream.read(&mut answer) {
+        count = match read(&mut stream, &mut answer) {
             Ok(count) => count,
             Err(error) => {
                 let kind = error.kind();
@@ -119,13 +121,23 @@ fn send(request: &[u8], is_complete: bool) -> String {
     }
     answer.truncate(count);
     if answer.is_empty() {
-        assert!(!is_complete, "no answer");
+        assert!(!is_complete, "no answer: {ended}");
         return String::new();
     }
     let shown = String::from_utf8_lossy(&answer[..count.min(400)]).into_owned();
     assert!(answer.starts_with(b"HTTP/1."), "{shown}");
     assert_ne!(answer.get(9..12), Some(&b"500"[..]), "{shown}");
     shown
+}
+
+/// libFuzzer's clock interrupts whatever waits.
+fn read(stream: &mut TcpStream, answer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match stream.read(answer) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
 }
 
 /// The input is a request's method, path and query, and maybe headers; without them the body of a small density is sent.
