@@ -223,11 +223,14 @@ def main() -> None:
                             store(made[-1:])
 
                 if quick:
-                    # At the same time; then what measures how long others wait.
-                    apart = [[one for one in listed if one.area != "shares" and (one.area == "program") == is_program] for is_program in (False, True)]
+                    # At the same time: on commands, on the server that attacks share, on servers of their own. The flood takes all processors.
+                    groups: dict[tuple[bool, bool], list[Attack]] = {}
+                    for one in listed:
+                        if "flood" not in one.name:
+                            groups.setdefault((one.area == "program", one.shared), []).append(one)
                     with ThreadPoolExecutor() as pool:
-                        list(pool.map(perform, apart))
-                perform([one for one in listed if not quick or one.area == "shares"])
+                        list(pool.map(perform, groups.values()))
+                perform([one for one in listed if not quick or "flood" in one.name])
         finally:
             arena.stop()
         if chosen:
