@@ -223,7 +223,7 @@ def main() -> None:
                             store(made[-1:])
 
                 if quick:
-                    # At the same time: on commands, on the server that attacks share, on servers of their own. The flood takes all processors.
+                    # At the same time: attacks on commands, on the shared server, and on servers of their own. The flood needs all processors, so it is last.
                     groups: dict[tuple[bool, bool], list[Attack]] = {}
                     for one in listed:
                         if "flood" not in one.name:

@@ -93,7 +93,7 @@ impl Default for Settings {
             max_images: 16,
             max_image_bytes: 32 << 20,
             max_image_pixels: 50_000_000,
-            // An image of the most pixels fits into three quarters of two thirds, at six bytes per pixel.
+            // So much that `Memory::second_bytes` is enough for an image of the most pixels, at six bytes per pixel.
             max_memory_bytes: 768 << 20,
             max_connections: 1_024,
             client_share_percent: 25,
